@@ -1,0 +1,37 @@
+"""The command line: one module per subcommand. Errors are printed here, in one place."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gpushare import __version__
+from gpushare.commands.profile import profile
+from gpushare.commands.run import run
+from gpushare.errors import GpushareError
+
+
+@click.group()
+@click.version_option(__version__, prog_name="gpushare")
+def cli() -> None:
+    """Run several unmodified PyTorch scripts on one device, inside one memory budget."""
+
+
+cli.add_command(run)
+cli.add_command(profile)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except GpushareError as error:
+        print(f"gpushare: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        print("gpushare: interrupted before anything ran", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,59 @@
+"""What `run` and `profile` both check."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import psutil
+
+from gpushare import native
+from gpushare.errors import UsageError
+from gpushare.units import format_bytes, parse_budget
+
+LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
+LEAST_BUDGET_BYTES = 32 << 20
+
+
+def check_platform() -> None:
+    """The shim needs Linux and glibc.
+
+    :raises UsageError: elsewhere, or where the shim was not built.
+    """
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        raise UsageError(f"gpushare needs Linux with glibc, but this is {platform.platform()}")
+    if not native.library_path().exists():
+        raise UsageError(f"the shim is not built: {native.library_path()} is missing; pip install gpushare")
+
+
+def check_device(device: str) -> str:
+    """The device to use; `auto` is the CPU until CUDA is supported.
+
+    :raises UsageError: cuda, or no device at all.
+    """
+    if device in ("auto", "cpu"):
+        return "cpu"
+    kind, _, index = device.partition(":")
+    if kind == "cuda" and (not index or index.isdigit()):
+        raise UsageError(f"--device {device}: CUDA is not supported yet; use --device cpu or auto")
+    raise UsageError(f"--device must be auto, cpu or cuda[:N], but got {device!r}")
+
+
+def choose_budget(text: str | None) -> tuple[int, str]:
+    """The budget in bytes and how it came about.
+
+    :raises UsageError: see `units.parse_budget`; or too small to hold anything.
+    """
+    memory = psutil.virtual_memory()
+    if text is None:
+        reserve = max(LEAST_RESERVE_BYTES, int(memory.total * RESERVE_SHARE))
+        budget = memory.available - reserve
+        how = f"what is free now less a reserve of {format_bytes(reserve)}"
+    else:
+        budget, how = parse_budget(text, memory.total), "--budget"
+    if budget < LEAST_BUDGET_BYTES:
+        raise UsageError(
+            f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, "
+            f"but {how} gives {format_bytes(budget)}"
+        )
+    return budget, how

@@ -1,0 +1,69 @@
+"""`gpushare profile`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import click
+from rich.console import Console
+
+from gpushare import jobs as job_specs
+from gpushare.commands import common
+from gpushare.errors import GpushareError, UsageError
+from gpushare.launcher.logs import Logs, run_directory
+from gpushare.launcher.run import Run, RunPlan
+from gpushare.profiles import Profile, store
+from gpushare.views.plain import PlainScreen
+from gpushare.views.profile import render_profile
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--json", "as_json", is_flag=True, help="Print the profile to stdout as JSON.")
+@click.option("--budget", help="Memory the script may use. Default: what is free, less a reserve.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@click.argument("job", metavar="JOB")
+@click.argument("args", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED)
+def profile(as_json: bool, budget: str | None, device: str, job: str, args: tuple[str, ...]) -> int:
+    """Measure the memory of one iteration of a job.
+
+    The script really runs, with all that it writes, until its profile is stable (a few iterations); then it
+    is ended through its own finally and with blocks. The profile is kept for `gpushare run`.
+    """
+    common.check_platform()
+    device = common.check_device(device)
+    command = f"{job} {shlex.join(args)}" if args else job
+    spec = job_specs.parse_job(command)
+    job_specs.check(spec)
+    budget_bytes, _ = common.choose_budget(budget)
+    logs = Logs(run_directory(), [spec.name])
+    work = Run(
+        RunPlan([spec], [None], budget_bytes, "zico", "profile"), logs, PlainScreen(sys.stderr, sys.stderr)
+    )
+    work.execute()
+    logs.close()
+    if work.failure:
+        raise UsageError(f"the host could not start: {work.failure}")
+    found = work.profiles.get(0)
+    if found is None:
+        _explain(work)
+        return work.exit_code or GpushareError.exit_code
+    if work.exit_code == 0:
+        path = store.save(spec, device, found)
+        print(f"gpushare: profile saved as {path}", file=sys.stderr)
+    _show(found, as_json)
+    return work.exit_code
+
+
+def _explain(work: Run) -> None:
+    result = work.results[0]
+    reason = result.message or "no two iterations were seen (an optimizer step or a backward pass ends one)"
+    print(f"gpushare: no profile: {result.name} ended as {result.status}: {reason}", file=sys.stderr)
+
+
+def _show(found: Profile, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found.to_json()))
+    else:
+        render_profile(found, Console())

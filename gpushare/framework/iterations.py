@@ -1,0 +1,130 @@
+"""Where an iteration ends, found without help from the script.
+
+An optimizer step ends one. A backward pass that is followed by another forward pass before any step ends
+one too (gradient accumulation, GANs). A script without an optimizer is recognised when a second backward
+starts with no step and no module in between: from then on each backward ends an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules import module as nn_module
+from torch.optim import optimizer as optim
+
+from gpushare import native
+from gpushare.isolation import context
+
+
+@dataclass
+class _Progress:
+    may_have_ended: bool = True  # a job's first forward pass ends its set-up
+    every_backward: bool = False
+    watch: Any = None
+
+
+_progress: dict[int, _Progress] = {}
+_after_mark: Callable[[context.JobContext], None] | None = None
+
+
+def install(after_mark: Callable[[context.JobContext], None] | None = None) -> None:
+    """Register the hooks. `after_mark(job)` runs in the job's thread after each mark."""
+    global _after_mark
+    _after_mark = after_mark
+    optim.register_optimizer_step_post_hook(_after_step)
+    _wrap_grad_scaler()
+    original = torch.autograd.backward
+
+    def backward(*args: Any, **kwargs: Any) -> None:
+        job = _job()
+        if job is None:
+            original(*args, **kwargs)
+            return
+        _before_backward(job)
+        original(*args, **kwargs)
+        _after_backward(job)
+
+    torch.autograd.backward = backward  # Tensor.backward looks it up here too
+
+
+def begin(job: context.JobContext) -> None:
+    """Watch for the first forward pass of a job."""
+    progress = _progress[job.account] = _Progress()
+    _watch(progress)
+
+
+def end(job: context.JobContext) -> None:
+    """Forget a job."""
+    progress = _progress.pop(job.account, None)
+    if progress:
+        _unwatch(progress)
+
+
+def _job() -> context.JobContext | None:
+    if torch.compiler.is_compiling():
+        return None
+    job = context.current()
+    return job if job and job.account in _progress and context.in_host() else None
+
+
+def _mark(job: context.JobContext) -> None:
+    progress = _progress[job.account]
+    progress.may_have_ended = False
+    _unwatch(progress)
+    native.iteration_mark(job.account)
+    if _after_mark:
+        _after_mark(job)
+
+
+def _after_step(*_: Any) -> None:
+    job = _job()
+    if job:
+        _mark(job)
+
+
+def _before_backward(job: context.JobContext) -> None:
+    progress = _progress[job.account]
+    if progress.may_have_ended:
+        progress.every_backward = True
+
+
+def _after_backward(job: context.JobContext) -> None:
+    progress = _progress[job.account]
+    if progress.every_backward:
+        _mark(job)
+    else:
+        progress.may_have_ended = True
+        _watch(progress)
+
+
+def _before_forward(*_: Any) -> None:
+    job = _job()
+    if job and torch.is_grad_enabled() and _progress[job.account].may_have_ended:
+        _mark(job)
+
+
+def _watch(progress: _Progress) -> None:
+    # A global hook costs a microsecond per module call, so it is there only while it has a question.
+    if progress.watch is None:
+        progress.watch = nn_module.register_module_forward_pre_hook(_before_forward)
+
+
+def _unwatch(progress: _Progress) -> None:
+    if progress.watch is not None:
+        progress.watch.remove()
+        progress.watch = None
+
+
+def _wrap_grad_scaler() -> None:
+    # A step that is skipped for an overflow ends the iteration as well, and no hook fires for it.
+    original = torch.amp.GradScaler.step
+
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        _after_step()
+        return result
+
+    torch.amp.GradScaler.step = step

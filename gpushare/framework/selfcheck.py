@@ -1,0 +1,36 @@
+"""Proof at start that the shim really took over, since a later torch could inline what it replaces."""
+
+from __future__ import annotations
+
+import torch
+
+from gpushare import native
+
+
+class SelfCheckError(Exception):
+    """Torch does not allocate or draw random numbers through the shim."""
+
+
+def run() -> None:
+    """Allocate and draw once.
+
+    :raises SelfCheckError: with what did not take effect and the version of torch.
+    """
+    probe = torch.empty(1 << 18)
+    if native.owner(probe.data_ptr()) != 0:
+        raise SelfCheckError(
+            f"torch {torch.__version__} does not allocate CPU tensors through c10::alloc_cpu as this "
+            "version of gpushare needs; use torch 2.11 to 2.13"
+        )
+    generator = torch.Generator().manual_seed(20240229)
+    expected = torch.rand(4, generator=torch.Generator().manual_seed(20240229))
+    native.thread_enter(0, generator._cdata)
+    try:
+        drawn = torch.rand(4)
+    finally:
+        native.thread_leave()
+    if not torch.equal(drawn, expected):
+        raise SelfCheckError(
+            f"torch {torch.__version__} does not take its default generator from "
+            "at::detail::getDefaultCPUGenerator as this version of gpushare needs; use torch 2.11 to 2.13"
+        )

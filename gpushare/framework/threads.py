@@ -1,0 +1,22 @@
+"""What a thread needs to work for a job: account, generator, and backward in the calling thread."""
+
+from __future__ import annotations
+
+import torch
+
+from gpushare import native
+from gpushare.isolation import context
+
+
+def enter(job: context.JobContext) -> None:
+    """Bind the calling thread to `job`."""
+    context.bind(job)
+    native.thread_enter(job.account, job.generator._cdata)
+    # One worker thread serves all backward passes of a device: a job that waits there would stall all.
+    torch.autograd.set_multithreading_enabled(False)
+
+
+def leave() -> None:
+    """The calling thread is done with its job."""
+    native.thread_leave()
+    context.bind(None)

@@ -1,0 +1,1 @@
+"""The one process in which all jobs run, a thread each."""

@@ -1,0 +1,78 @@
+"""Start-up order of the host: shim, torch, self-check, isolation, jobs. Then the control loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from gpushare import native
+from gpushare.host.control import Control
+
+
+def main(control_descriptor: int) -> int:
+    """Run what the first message asks for; 0 when every job has ended, however it did."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us
+    control = Control(control_descriptor)
+    messages = control.messages()
+    start = next(messages)
+    try:
+        native.load()
+        native.start(
+            budget_bytes=start["budget_bytes"],
+            page_bytes=start["page_bytes"],
+            region_bytes=start["region_bytes"],
+            policy=start["policy"],
+            telemetry_fd=start["telemetry_fd"],
+            parent_pid=start["parent_pid"],
+        )
+        from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
+
+        selfcheck.run()
+    except Exception as error:
+        control.send("failed", message=str(error))
+        return 2
+    runners = _start_jobs(start, control)
+    threading.Thread(target=_listen, args=(messages, runners), daemon=True).start()
+    for runner in runners:
+        runner.thread.join()
+    control.send("done")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.
+    os._exit(0)
+
+
+def _start_jobs(start: dict[str, Any], control: Control) -> list[Any]:
+    from gpushare.framework import generators, iterations, threads
+    from gpushare.host.jobs import JobRunner, stop_when_profiled
+    from gpushare.isolation import argv, environment, exit_handlers, fork, main_module, nowait, stdio
+    from gpushare.isolation import threads as job_threads
+    from gpushare.scheduling.thread import SchedulerThread
+
+    for module in (main_module, argv, stdio, environment, exit_handlers, generators, fork, nowait):
+        module.install()
+    job_threads.install(threads.enter, threads.leave)
+    iterations.install(stop_when_profiled if start["mode"] == "profile" else None)
+    scheduler = SchedulerThread(policy=start["policy"], budget_bytes=start["budget_bytes"])
+    scheduler.start()
+    control.send("ready")
+    page_bytes = start["page_bytes"]
+    runners = [JobRunner(i, spec, control, scheduler, page_bytes) for i, spec in enumerate(start["jobs"])]
+    for runner in runners:
+        runner.thread.start()
+    return runners
+
+
+def _listen(messages: Any, runners: list[Any]) -> None:
+    for message in messages:
+        if message["op"] == "interrupt":
+            for runner in runners:
+                runner.interrupt()
+    os.killpg(0, signal.SIGKILL)  # the parent is gone: nothing of ours may stay behind
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[-1])))

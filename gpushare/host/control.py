@@ -1,0 +1,32 @@
+"""The host's end of the control socket: one JSON object a line, both ways."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+class Control:
+    """`send` may be called from any thread; `messages` ends when the parent is gone."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._lock = threading.Lock()
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Tell the parent; silently nothing if it is gone, since then the host ends anyway."""
+        line = json.dumps({"event": event, **fields}) + "\n"
+        with self._lock:
+            try:
+                self._socket.sendall(line.encode())
+            except OSError:
+                return
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What the parent says, as it comes."""
+        with self._socket.makefile("r", encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)

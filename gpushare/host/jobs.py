@@ -1,0 +1,158 @@
+"""A job's thread, from its first line to its last byte."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare import native
+from gpushare.framework import generators, iterations, profiles
+from gpushare.framework import threads as torch_threads
+from gpushare.host import script
+from gpushare.host.control import Control
+from gpushare.isolation import context, stdio
+from gpushare.isolation.context import JobContext
+from gpushare.scheduling.thread import SchedulerThread
+
+WARMUP_ITERATIONS = 1
+
+
+class ProfileDone(SystemExit):
+    """Ends a script whose profile is stable, through its own `finally` and `with` blocks."""
+
+
+@dataclass
+class Outcome:
+    """How a job ended. `status` is ok, failed, interrupted or profiled."""
+
+    status: str
+    exit_code: int
+    message: str | None = None
+
+
+class JobRunner:
+    """One job of the run; `spec` is its part of the start message."""
+
+    def __init__(
+        self, index: int, spec: dict[str, Any], control: Control, scheduler: SchedulerThread, page_bytes: int
+    ) -> None:
+        self._index = index
+        self._spec = spec
+        self._control = control
+        self._scheduler = scheduler
+        self._page_bytes = page_bytes
+        self._interrupted = False
+        self._job: JobContext | None = None
+        self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
+
+    def interrupt(self) -> None:
+        """KeyboardInterrupt in the job's thread, which stops waiting for memory."""
+        self._interrupted = True
+        job = self._job
+        if job and self.thread.is_alive():
+            native.cancel(job.account)
+            native.set_async_exception(job.thread_ident, KeyboardInterrupt)
+
+    def _run(self) -> None:
+        job = self._job = self._context()
+        torch_threads.enter(job)
+        self._scheduler.add_job(job.account)
+        self._control.send("job_started", job=self._index, account=job.account)
+        iterations.begin(job)
+        try:
+            outcome = self._execute(job)
+        finally:
+            iterations.end(job)
+        self._finish(job, outcome)
+
+    def _context(self) -> JobContext:
+        spec = self._spec
+        account = native.job_begin(spec["priority"], WARMUP_ITERATIONS)
+        if profile := spec["profile"]:
+            curve = profile["curve"]
+            times_ns = [round(t * 1e9) for t in curve["time_s"]]
+            native.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
+        return JobContext(
+            name=spec["name"],
+            account=account,
+            argv=[spec["target"], *spec["args"]],
+            main=types.ModuleType("__main__"),
+            stdin=stdio.job_input(spec["stdin"]),
+            stdout=stdio.job_output(spec["stdout_fd"]),
+            stderr=stdio.job_output(spec["stderr_fd"]),
+            generator=generators.new(),
+            environ={**os.environ, **spec["env"]} if spec["env"] else None,
+            thread_ident=threading.get_ident(),
+        )
+
+    def _execute(self, job: JobContext) -> Outcome:
+        native.unshare_fs()
+        os.chdir(self._spec["cwd"])
+        first = script.search_path(self._spec["kind"], self._spec["target"], self._spec["cwd"])
+        sys.path.insert(0, first)
+        try:
+            return self._guarded(job)
+        finally:
+            sys.path.remove(first)
+
+    def _guarded(self, job: JobContext) -> Outcome:
+        try:
+            code = script.load(self._spec["kind"], self._spec["target"], job)
+            vars(job.main)["__builtins__"] = __builtins__
+            exec(code, vars(job.main))
+            outcome = Outcome("ok", 0)
+        except ProfileDone:
+            return Outcome("profiled", 0)
+        except SystemExit as error:
+            code_ = script.exit_code(error, job)
+            outcome = Outcome("ok" if code_ == 0 else "failed", code_)
+        except BaseException as error:
+            script.print_exception(error, job)
+            if self._interrupted:
+                return Outcome("interrupted", 130, str(error) or type(error).__name__)
+            outcome = Outcome("failed", 1, f"{type(error).__name__}: {error}")
+        self._wind_down(job)
+        return outcome
+
+    def _wind_down(self, job: JobContext) -> None:
+        for thread in job.threads:
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join()
+        while job.at_exit:
+            try:
+                job.at_exit.pop()()
+            except Exception as error:
+                script.print_exception(error, job)
+
+    def _finish(self, job: JobContext, outcome: Outcome) -> None:
+        profile = profiles.take(job, self._page_bytes)
+        if profile:
+            self._control.send("profile", job=self._index, profile=profile)
+        vars(job.main).clear()
+        gc.collect()
+        for stream in (job.stdout, job.stderr):
+            try:
+                stream.close()
+            except OSError as error:
+                outcome.message = outcome.message or f"output was lost: {error}"
+        self._scheduler.remove_job(job.account)
+        torch_threads.leave()
+        native.job_end(job.account)
+        self._control.send(
+            "job_ended",
+            job=self._index,
+            status=outcome.status,
+            exit_code=outcome.exit_code,
+            message=outcome.message,
+        )
+
+
+def stop_when_profiled(job: context.JobContext) -> None:
+    """Mark callback of `gpushare profile`: ends the script once its profile is stable."""
+    if threading.get_ident() == job.thread_ident and profiles.stable(job):
+        raise ProfileDone(0)

@@ -1,0 +1,60 @@
+"""Running a script as python would: its code, its module, its last words."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+from gpushare.isolation.context import JobContext
+
+
+def load(kind: str, target: str, job: JobContext) -> types.CodeType:
+    """Compile the script and prepare the job's `__main__` for it.
+
+    :raises ImportError: a module given with `-m` was not found.
+    """
+    names = vars(job.main)
+    if kind == "module":
+        _, spec, code = runpy._get_module_details(target)  # type: ignore[attr-defined]
+        job.argv[0] = spec.origin
+        names.update(
+            __file__=spec.origin,
+            __spec__=spec,
+            __loader__=spec.loader,
+            __package__=spec.parent,
+            __cached__=spec.cached,
+        )
+        return code  # type: ignore[no-any-return]
+    names.update(__file__=target, __spec__=None, __package__=None, __cached__=None)
+    return compile(Path(target).read_bytes(), target, "exec", dont_inherit=True)
+
+
+def search_path(kind: str, target: str, cwd: str) -> str:
+    """What python puts first in `sys.path`."""
+    return cwd if kind == "module" else str((Path(cwd) / target).resolve().parent)
+
+
+def exit_code(error: SystemExit, job: JobContext) -> int:
+    """Code of a `sys.exit`; a message goes to stderr as python does."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=job.stderr)
+    return 1
+
+
+def print_exception(error: BaseException, job: JobContext) -> None:
+    """The traceback, without the host's own frames at its top."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") == "gpushare.host.jobs":
+        frames = frames.tb_next
+    hook: Any = sys.excepthook
+    if hook is not sys.__excepthook__:
+        hook(type(error), error, frames)
+        return
+    traceback.print_exception(type(error), error, frames, file=job.stderr)

@@ -1,0 +1,30 @@
+"""A fork is a door: a child forked while another job computes can hang on a lock that was held at that
+instant (oneDNN's cache, a generator's mutex), so the other jobs are parked first."""
+
+from __future__ import annotations
+
+import os
+
+from gpushare import native
+from gpushare.isolation import context
+
+_LONGEST_PARK_NS = 5_000_000_000
+
+
+def _before() -> None:
+    job = context.current()
+    if job and context.in_host() and not native.park_others(job.account, _LONGEST_PARK_NS):
+        # The other job is in one very long iteration. Forking now is what plain python does all the time
+        # beside its own threads; waiting for ever would be worse.
+        job.stderr.write("gpushare: forked beside a job that did not reach its door within 5 s\n")
+
+
+def _after_in_parent() -> None:
+    job = context.current()
+    if job and context.in_host():
+        native.unpark_others(job.account)
+
+
+def install() -> None:
+    """Register with the interpreter; children started by subprocess with exec need no parking."""
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent)

@@ -1,0 +1,141 @@
+"""What the user asked to run, from the command line or a job file."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpushare.errors import UsageError
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One script with its arguments. `target` is a path or, if kind is "module", a module's name."""
+
+    name: str
+    kind: str
+    target: str
+    args: tuple[str, ...]
+    cwd: Path
+    command: str
+    env: dict[str, str] = field(default_factory=dict)
+    priority: int = 0
+
+    @property
+    def source(self) -> Path | None:
+        """File of the script; None for a module that can't be found without running its package."""
+        if self.kind == "script":
+            return self.cwd / self.target
+        relative = Path(*self.target.split("."))
+        for candidate in (relative.with_suffix(".py"), relative / "__main__.py"):
+            if (self.cwd / candidate).is_file():
+                return self.cwd / candidate
+        return None
+
+
+def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
+    """Read a JOB: a script's path or a command line such as "train.py --lr 0.1" or "-m package.train".
+
+    :raises UsageError: it is empty or its quotes don't match.
+    """
+    cwd = cwd or Path.cwd()
+    try:
+        words = [text] if (cwd / text).is_file() else shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the job {text!r} can't be read: {error}") from None
+    if not words:
+        raise UsageError("a job must be a script or a command line, but got an empty one")
+    if words[0] == "-m":
+        if len(words) < 2:
+            raise UsageError(f"a module's name must follow -m, but got {text!r}")
+        module = words[1]
+        return JobSpec(module.rsplit(".", 1)[-1], "module", module, tuple(words[2:]), cwd, text)
+    if words[0].startswith("-"):
+        raise UsageError(f"no such option: {words[0]} (a job is a script, or begins with '-m ')")
+    return JobSpec(Path(words[0]).stem, "script", words[0], tuple(words[1:]), cwd, text)
+
+
+def load_job_file(path: Path) -> list[JobSpec]:
+    """Read `[[job]]` tables: `command`, and optionally `name`, `cwd`, `env`, `priority`.
+
+    :raises UsageError: with the file and what is wrong.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("job", [])
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the job file {path} can't be read: {error}") from None
+    if not isinstance(tables, list) or not tables:
+        raise UsageError(f"the job file {path} has no [[job]] table")
+    specs = [_from_table(table, path, i + 1) for i, table in enumerate(tables)]
+    named = Counter(t["name"] for t in tables if "name" in t)
+    for name, count in named.items():
+        if count > 1:
+            raise UsageError(f"the job file {path} has {count} jobs named {name!r}")
+    return specs
+
+
+_TYPES: dict[str, type] = {"command": str, "name": str, "cwd": str, "env": dict, "priority": int}
+
+
+def _from_table(table: Any, path: Path, number: int) -> JobSpec:
+    where = f"{path}: job {number}"
+    if not isinstance(table, dict) or "command" not in table:
+        raise UsageError(f"{where} has no command")
+    for key, value in table.items():
+        if key not in _TYPES:
+            raise UsageError(f"{where} has an unknown key {key!r}; known are {', '.join(_TYPES)}")
+        if not isinstance(value, _TYPES[key]):
+            raise UsageError(f"{where}: {key} must be a {_TYPES[key].__name__}, but got {value!r}")
+    cwd = (path.parent / table.get("cwd", ".")).resolve()
+    if not cwd.is_dir():
+        raise UsageError(f"{where}: the directory {cwd} does not exist")
+    spec = parse_job(table["command"], cwd)
+    env = {str(k): str(v) for k, v in table.get("env", {}).items()}
+    return replace(spec, name=table.get("name", spec.name), env=env, priority=table.get("priority", 0))
+
+
+def with_unique_names(specs: Sequence[JobSpec]) -> list[JobSpec]:
+    """The same jobs; repeats of a name get -2, -3."""
+    taken: set[str] = set()
+    result = []
+    for spec in specs:
+        name, n = spec.name, 1
+        while name in taken:
+            n += 1
+            name = f"{spec.name}-{n}"
+        taken.add(name)
+        result.append(replace(spec, name=name))
+    return result
+
+
+def check(spec: JobSpec) -> None:
+    """Find what would keep the job from starting.
+
+    :raises UsageError: missing file, a directory, a syntax error, a module that isn't there.
+    """
+    source = spec.source
+    if spec.kind == "module" and source is None:
+        try:
+            found = importlib.util.find_spec(spec.target.split(".")[0])
+        except (ImportError, ValueError):
+            found = None
+        if found is None:
+            raise UsageError(f"there is no module {spec.target} in {spec.cwd} or among the installed ones")
+        return
+    assert source is not None
+    if source.is_dir():
+        raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
+    if not source.is_file():
+        raise UsageError(f"there is no script {spec.target} in {spec.cwd}")
+    try:
+        compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise UsageError(f"syntax error in {source}, line {error.lineno}: {error.msg}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{source} can't be read: {error}") from None

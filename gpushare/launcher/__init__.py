@@ -1,0 +1,1 @@
+"""The parent's side: the host process, output, exit codes. Never imports torch."""

@@ -1,0 +1,73 @@
+"""Starting the host, talking to it, and making sure that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import psutil
+
+from gpushare import native
+
+
+class HostProcess:
+    """The host and all its descendants: a session of their own, so that the terminal's Ctrl-C is ours.
+
+    Must be made in the main thread: the death signal follows the thread that started the process.
+    """
+
+    def __init__(self, descriptors: Sequence[int], log: BinaryIO, *, give_stdin: bool) -> None:
+        native.set_child_subreaper()
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gpushare.host", str(theirs.fileno())],
+            pass_fds=[theirs.fileno(), *descriptors],
+            stdin=None if give_stdin else subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Process and group number."""
+        return self._process.pid
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Tell the host; nothing if it is gone."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall((json.dumps(message) + "\n").encode())
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What the host says, until it is gone."""
+        with self._socket.makefile("r", encoding="utf-8") as lines, contextlib.suppress(OSError):
+            for line in lines:
+                yield json.loads(line)
+
+    def wait(self) -> int:
+        """The host's exit status, negative for a signal."""
+        return self._process.wait()
+
+    def kill(self) -> None:
+        """End the host at once, with its group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def sweep(self) -> None:
+        """End what the host left behind; orphans have become our children."""
+        self.kill()
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, 0)[0]:
+                pass

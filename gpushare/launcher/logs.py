@@ -1,0 +1,66 @@
+"""The directory that keeps what the jobs wrote, byte for byte."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from gpushare.errors import UsageError
+
+
+def run_directory() -> Path:
+    """A new name under `$XDG_STATE_HOME/gpushare`."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path(state) / "gpushare" / f"run-{now}-{os.getpid()}"
+
+
+class Logs:
+    """Open files NAME.out and NAME.err for each job, and host.log.
+
+    :raises UsageError: the directory can't be made or written to.
+    """
+
+    def __init__(self, directory: Path, names: Sequence[str]) -> None:
+        self.directory = directory
+        self._failed: set[Path] = set()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self.host = (directory / "host.log").open("ab", buffering=0)
+            self._files: dict[tuple[str, str], BinaryIO] = {
+                (name, stream): (directory / f"{name}.{stream}").open("wb", buffering=0)
+                for name in names
+                for stream in ("out", "err")
+            }
+        except OSError as error:
+            raise UsageError(f"the log directory {directory} can't be written to: {error}") from None
+
+    def write(self, name: str, stream: str, data: bytes) -> str | None:
+        """Append; what went wrong, once per file, if the disk does not take it."""
+        path = self.directory / f"{name}.{stream}"
+        if path in self._failed:
+            return None
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._files[name, stream].write(view) :]
+        except OSError as error:
+            self._failed.add(path)
+            return f"the log {path} is incomplete from here on: {error.strerror}"
+        return None
+
+    def host_tail(self, lines: int = 5) -> str:
+        """The host's last words."""
+        try:
+            text = (self.directory / "host.log").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in (self.host, *self._files.values()):
+            file.close()

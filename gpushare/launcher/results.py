@@ -1,0 +1,33 @@
+"""What became of the jobs, and the exit code that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+OK, JOB_FAILED, USAGE, REFUSED, HOST_DIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+@dataclass
+class JobResult:
+    """One job. `status`: waiting, running, ok, failed, refused, interrupted, profiled or lost."""
+
+    name: str
+    command: str
+    status: str = "waiting"
+    exit_code: int | None = None
+    message: str | None = None
+    account: int | None = None
+
+
+def exit_code(results: Sequence[JobResult], *, interrupted: bool, host_died: bool) -> int:
+    """Of the whole run: Ctrl-C before a dead host before a refusal before a failure."""
+    if interrupted:
+        return INTERRUPTED
+    if host_died:
+        return HOST_DIED
+    if any(r.status == "refused" for r in results):
+        return REFUSED
+    if any(r.status not in ("ok", "profiled") for r in results):
+        return JOB_FAILED
+    return OK

@@ -1,0 +1,241 @@
+"""One run: start the host, follow it, and say what became of the jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+from gpushare.jobs import JobSpec
+from gpushare.launcher import results
+from gpushare.launcher.host_process import HostProcess
+from gpushare.launcher.logs import Logs
+from gpushare.launcher.relay import Relay, Screen
+from gpushare.launcher.results import JobResult
+from gpushare.profiles import Profile
+from gpushare.telemetry import layout
+from gpushare.telemetry.reader import Telemetry
+from gpushare.units import format_bytes
+
+PAGE_BYTES = 2 << 20
+NAME_AFTER_S = 5.0
+KILL_AFTER_S = 30.0
+
+
+class RunScreen(Screen, Protocol):
+    """A screen that also follows the run."""
+
+    def start(self, telemetry: Telemetry) -> None:
+        """The telemetry is there."""
+
+    def job_started(self, index: int, account: int) -> None:
+        """A job has its account."""
+
+    def job_ended(self, index: int, status: str) -> None:
+        """A job is over."""
+
+    def stop(self) -> None:
+        """Nothing follows but the summary."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """All that is decided before anything starts."""
+
+    jobs: Sequence[JobSpec]
+    profiles: Sequence[Profile | None]
+    budget_bytes: int
+    policy: str
+    mode: str = "run"
+
+    @property
+    def region_bytes(self) -> int:
+        """32 MiB, less under budgets below half a GiB."""
+        sixteenth = self.budget_bytes // 16 // PAGE_BYTES * PAGE_BYTES
+        return max(PAGE_BYTES * 4, min(32 << 20, sixteenth))
+
+
+class Run:
+    """Carries out a plan. `profiles` and `results` are filled as the host tells."""
+
+    def __init__(self, plan: RunPlan, logs: Logs, screen: RunScreen) -> None:
+        self.plan = plan
+        self.results = [JobResult(j.name, j.command) for j in plan.jobs]
+        self.profiles: dict[int, Profile] = {}
+        self.interrupted = self.host_died = False
+        self.failure: str | None = None  # why the host could not start
+        self.duration_s = 0.0
+        self._logs = logs
+        self._screen = screen
+        self._memory = os.memfd_create("gpushare-telemetry")
+        os.ftruncate(self._memory, layout.TOTAL_BYTES)
+        self.telemetry = Telemetry(self._memory)
+        self._relay = Relay(logs, screen)
+        self._host: HostProcess | None = None
+        self._timers: list[threading.Timer] = []
+
+    @property
+    def exit_code(self) -> int:
+        """Of the whole command."""
+        if self.failure:
+            return results.USAGE
+        return results.exit_code(self.results, interrupted=self.interrupted, host_died=self.host_died)
+
+    def execute(self) -> None:
+        """Start the host and follow it to its end. Main thread only."""
+        started = time.monotonic()
+        before = signal.signal(signal.SIGINT, self._on_interrupt)
+        try:
+            host, specs, theirs = self._start()
+            host.send(self._start_message(specs))
+            for descriptor in theirs:
+                os.close(descriptor)
+            self._relay.start()
+            self._screen.start(self.telemetry)
+            done = self._follow(host)
+            self._end(host, done)
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+            signal.signal(signal.SIGINT, before)
+            self.duration_s = time.monotonic() - started
+            self._screen.stop()
+
+    def _start(self) -> tuple[HostProcess, list[dict[str, Any]], list[int]]:
+        specs, theirs = [], []
+        alone = len(self.plan.jobs) == 1
+        for job, profile in zip(self.plan.jobs, self.plan.profiles, strict=True):
+            ends = {}
+            for stream in ("out", "err"):
+                reading, writing = os.pipe()
+                self._relay.add(reading, job.name, stream)
+                theirs.append(writing)
+                ends[stream] = writing
+            specs.append(_job_message(job, ends, alone, profile))
+        host = HostProcess([self._memory, *theirs], self._logs.host, give_stdin=alone)
+        self._host = host
+        return host, specs, theirs
+
+    def _start_message(self, specs: list[dict[str, Any]]) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "op": "start",
+            "mode": plan.mode,
+            "policy": plan.policy,
+            "budget_bytes": plan.budget_bytes,
+            "page_bytes": PAGE_BYTES,
+            "region_bytes": plan.region_bytes,
+            "telemetry_fd": self._memory,
+            "parent_pid": os.getpid(),
+            "device": "cpu",
+            "jobs": specs,
+        }
+
+    def _follow(self, host: HostProcess) -> bool:
+        done = False
+        for message in host.messages():
+            event = message["event"]
+            if event == "done":
+                done = True
+            elif event == "failed":
+                self.failure = message["message"]
+                done = True
+            elif event == "note":
+                self._screen.note(message["message"])
+            elif event == "job_started":
+                self._job_started(message)
+            elif event == "job_ended":
+                self._job_ended(message)
+            elif event == "profile":
+                job = self.plan.jobs[message["job"]]
+                self.profiles[message["job"]] = Profile.from_host(job.command, message["profile"])
+        return done
+
+    def _job_started(self, message: dict[str, Any]) -> None:
+        result = self.results[message["job"]]
+        result.status, result.account = "running", message["account"]
+        self._screen.job_started(message["job"], message["account"])
+
+    def _job_ended(self, message: dict[str, Any]) -> None:
+        result = self.results[message["job"]]
+        result.status, result.exit_code = message["status"], message["exit_code"]
+        result.message = message["message"]
+        self._judge_refusal(result)
+        self._screen.job_ended(message["job"], result.status)
+
+    def _judge_refusal(self, result: JobResult) -> None:
+        """Out of memory with nobody else's memory to blame is a refusal, not the script's failure."""
+        if result.status != "failed" or "gpushare: out of memory" not in (result.message or ""):
+            return
+        view = self.telemetry.job(result.account or 0)
+        if view.oom_alone:
+            result.status = "refused"
+            result.message = (
+                f"{result.name} needs at least {format_bytes(view.needs_at_least_bytes)}, "
+                f"and the budget is {format_bytes(self.plan.budget_bytes)}"
+            )
+
+    def _end(self, host: HostProcess, done: bool) -> None:
+        status = host.wait()
+        self._relay.finish(timeout_s=0.5 if done else 0.1)
+        host.sweep()
+        self._relay.finish(timeout_s=5)
+        if done:
+            return
+        running = [r for r in self.results if r.status in ("running", "waiting")]
+        for result in running:
+            result.status = "interrupted" if self.interrupted else "lost"
+        if not self.interrupted:
+            self.host_died = True
+            names = ", ".join(r.name for r in running) or "nothing"
+            how = f"signal {-status}" if status < 0 else f"exit status {status}"
+            self._screen.note(f"the host process died ({how}) while it ran: {names}")
+            if tail := self._logs.host_tail():
+                self._screen.note(f"its last words:\n{tail}")
+
+    def _on_interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        host = self._host
+        if host is None:
+            raise KeyboardInterrupt
+        if self.interrupted:
+            host.kill()
+            return
+        self.interrupted = True
+        host.send({"op": "interrupt"})
+        self._timers = [
+            threading.Timer(NAME_AFTER_S, self._name_running),
+            threading.Timer(KILL_AFTER_S, host.kill),
+        ]
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+
+    def _name_running(self) -> None:
+        names = ", ".join(r.name for r in self.results if r.status in ("running", "waiting"))
+        with contextlib.suppress(OSError):
+            self._screen.note(
+                f"still running {NAME_AFTER_S:.0f} s after Ctrl-C: {names}; they are ended "
+                f"{KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
+            )
+
+
+def _job_message(job: JobSpec, ends: dict[str, int], alone: bool, profile: Profile | None) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "kind": job.kind,
+        "target": job.target,
+        "args": list(job.args),
+        "cwd": str(job.cwd),
+        "env": job.env,
+        "priority": job.priority,
+        "stdout_fd": ends["out"],
+        "stderr_fd": ends["err"],
+        "stdin": alone,
+        "profile": profile.to_json() if profile else None,
+    }

@@ -1,0 +1,1 @@
+"""Who starts when: snapshots, pure policies, and the one thread that publishes their permits."""

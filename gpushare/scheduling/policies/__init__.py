@@ -1,0 +1,12 @@
+"""Policies: pure functions from a snapshot to permits."""
+
+from __future__ import annotations
+
+from gpushare.scheduling.policies.base import Policy
+from gpushare.scheduling.policies.temporal import temporal
+from gpushare.scheduling.policies.unmanaged import unmanaged
+from gpushare.scheduling.policies.zico import zico
+
+POLICIES: dict[str, Policy] = {"unmanaged": unmanaged, "temporal": temporal, "zico": zico}
+
+__all__ = ["POLICIES", "Policy"]

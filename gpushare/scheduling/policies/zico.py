@@ -1,0 +1,58 @@
+"""Zico's scrooge scheduler (section 5): the smallest time shift at which two iterations fit.
+
+An iteration of one job may start while another's runs once the other has come so far that from there on
+the two together stay within the budget, both going on at their measured pace. The shift is published as
+progress of the other job, so that a job that is slowed down holds the newcomer back by itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from gpushare.scheduling.snapshot import IterationCurve, Permit, Snapshot
+
+
+def zico(snapshot: Snapshot) -> list[Permit]:
+    """A permit for each ordered pair of profiled jobs; the others' residues are set aside."""
+    permits = []
+    residues = {j.account: j.curve.residue_bytes for j in snapshot.jobs if j.curve}
+    for job in snapshot.jobs:
+        for other in snapshot.jobs:
+            if job is other or job.curve is None or other.curve is None:
+                continue
+            bystanders = sum(residues.values()) - residues[job.account] - residues[other.account]
+            room = snapshot.budget_bytes - bystanders
+            permits.append(_permit(job.account, job.curve, other.account, other.curve, room))
+    return permits
+
+
+def _permit(
+    account: int, newcomer: IterationCurve, after: int, running: IterationCurve, room_bytes: int
+) -> Permit:
+    for step, start_s in enumerate(running.time_s):
+        if fits(newcomer, running, step, room_bytes):
+            return Permit(account, after, running.ordinals[step], start_s)
+    return Permit(account, after, None, running.duration_s)
+
+
+def fits(newcomer: IterationCurve, running: IterationCurve, step: int, room_bytes: int) -> bool:
+    """Whether `newcomer`, started at `step` of `running`, stays with it within `room_bytes` to the end."""
+    shift_s = running.time_s[step]
+    for i in range(step, len(running.held_bytes)):
+        begin = running.time_s[i] - shift_s
+        end = _end_of_step(running, i) - shift_s
+        if running.held_bytes[i] + _most_between(newcomer, begin, end) > room_bytes:
+            return False
+    return running.residue_bytes + newcomer.peak_bytes <= room_bytes
+
+
+def _end_of_step(curve: IterationCurve, i: int) -> float:
+    return curve.time_s[i + 1] if i + 1 < len(curve.time_s) else curve.duration_s
+
+
+def _most_between(curve: IterationCurve, begin_s: float, end_s: float) -> int:
+    first = max(0, bisect_right(curve.time_s, begin_s) - 1)
+    last = max(first + 1, bisect_right(curve.time_s, end_s))
+    if begin_s >= curve.duration_s:
+        return curve.residue_bytes
+    return max(curve.held_bytes[first:last])

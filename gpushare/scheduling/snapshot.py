@@ -1,0 +1,72 @@
+"""What a policy sees: frozen, without clocks that run and without anything to call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class IterationCurve:
+    """Bytes held after each step of an iteration, `time_s` seconds after its start.
+
+    `ordinals[i]` is the allocation at which step i happens. Steps are in order; between two of them the
+    job holds at most the larger one.
+    """
+
+    ordinals: tuple[int, ...]
+    held_bytes: tuple[int, ...]
+    time_s: tuple[float, ...]
+    duration_s: float
+    residue_bytes: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that the iteration holds."""
+        return max((*self.held_bytes, self.residue_bytes))
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job as a policy sees it. `curve` is None before its profile."""
+
+    account: int
+    curve: IterationCurve | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All jobs that have not ended, and what they share."""
+
+    budget_bytes: int
+    jobs: tuple[JobState, ...]
+
+
+@dataclass(frozen=True)
+class Permit:
+    """`account` may start beside an iteration of `after` from its allocation `ordinal` on.
+
+    `ordinal` None: not while that iteration runs. `shift_s` is the forecast time shift, which is what the
+    ordinal says in seconds.
+    """
+
+    account: int
+    after: int
+    ordinal: int | None
+    shift_s: float
+
+
+def compress(
+    held_bytes: Sequence[int], time_s: Sequence[float], residue_bytes: int, steps: int = 256
+) -> IterationCurve:
+    """Cut a curve of any length to at most `steps` pieces, each with the most that it holds."""
+    length = len(held_bytes)
+    stride = max(1, -(-length // steps))
+    starts = range(0, length, stride)
+    return IterationCurve(
+        ordinals=tuple(starts),
+        held_bytes=tuple(max(held_bytes[i : i + stride]) for i in starts),
+        time_s=tuple(time_s[i] for i in starts),
+        duration_s=time_s[-1] if length else 0.0,
+        residue_bytes=residue_bytes,
+    )

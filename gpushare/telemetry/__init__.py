@@ -1,0 +1,1 @@
+"""Reading what the shim publishes in shared memory."""

@@ -1,0 +1,1 @@
+"""What a person sees: live view, summary, profile."""

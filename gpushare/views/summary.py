@@ -1,0 +1,146 @@
+"""The end of a run: figures as JSON, and the same for reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gpushare.launcher.results import JobResult
+from gpushare.telemetry.reader import JobView, PoolView, Telemetry
+from gpushare.units import format_bytes
+
+
+def build_summary(
+    telemetry: Telemetry, results: list[JobResult], *, policy: str, budget_bytes: int, duration_s: float
+) -> dict[str, Any]:
+    """Bytes in bytes, times in seconds, None for what is not known.
+
+    `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
+    and each iteration at its pace alone.
+    """
+    pool = telemetry.pool()
+    jobs = [_job(r, telemetry.job(r.account)) if r.account else _never_ran(r) for r in results]
+    peaks = [j["solo_peak_bytes"] for j in jobs]
+    estimates = [j["alone_s"] for j in jobs]
+    return {
+        "policy": policy,
+        "budget_bytes": budget_bytes,
+        "pool_peak_bytes": pool.held_peak_bytes,
+        "duration_s": duration_s,
+        "overlap_s": pool.overlap_ns / 1e9,
+        "eligible_s": pool.eligible_ns / 1e9,
+        "python_grants": sum(j["python_grants"] for j in jobs),
+        "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
+        "serial_estimate_s": None if None in estimates else sum(estimates),
+        **_pages(pool),
+        "jobs": jobs,
+    }
+
+
+def _pages(pool: PoolView) -> dict[str, Any]:
+    return {
+        "page_bytes": pool.page_bytes,
+        "pages_changed_owner": pool.pages_changed_owner,
+        "pages_dropped": pool.pages_dropped,
+        "parks": pool.parks,
+        "park_s": pool.park_ns / 1e9,
+        "pool_base": pool.pool_base,
+        "pool_reserved_bytes": pool.pool_reserved_bytes,
+    }
+
+
+def _job(result: JobResult, view: JobView) -> dict[str, Any]:
+    duration_s = (view.end_ns - view.begin_ns) / 1e9 if view.end_ns else None
+    return {
+        "name": result.name,
+        "command": result.command,
+        "status": result.status,
+        "exit_code": result.exit_code,
+        "message": result.message,
+        "iterations": view.iterations,
+        "duration_s": duration_s,
+        "solo_peak_bytes": view.solo_peak_bytes or None,
+        "held_peak_bytes": view.held_peak_bytes,
+        "live_peak_bytes": view.live_peak_bytes,
+        "time_shift_s": view.mean_shift_s,
+        "predicted_time_shift_s": view.predicted_shift_ns / 1e9 if view.shift_count else None,
+        "door_wait_s": view.door_wait_ns / 1e9,
+        "memory_wait_s": view.memory_wait_ns / 1e9,
+        "memory_waits": view.waits,
+        "longest_wake_s": view.longest_wake_ns / 1e9,
+        "overruns": view.overruns,
+        "python_grants": view.python_grants,
+        "remaining_bytes": view.held_bytes if view.end_ns else None,
+        "alone_s": _alone_s(view, duration_s),
+    }
+
+
+def _never_ran(result: JobResult) -> dict[str, Any]:
+    view = JobView(dict.fromkeys(_job_fields(), 0))
+    return {**_job(result, view), "duration_s": None, "alone_s": None}
+
+
+def _job_fields() -> list[str]:
+    from gpushare.telemetry.layout import SLOT
+
+    return SLOT
+
+
+def _alone_s(view: JobView, duration_s: float | None) -> float | None:
+    if duration_s is None or not view.solo_iteration_ns:
+        return None
+    waits_s = (view.door_wait_ns + view.memory_wait_ns) / 1e9
+    slowed_s = (view.shared_iteration_sum_ns - view.shared_iterations * view.solo_iteration_ns) / 1e9
+    return max(0.0, duration_s - waits_s - max(0.0, slowed_s))
+
+
+def render_summary(summary: dict[str, Any], console: Console) -> None:
+    """Print the summary."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("job", "status", "iterations", "time", "peak alone", "peak here", "shift", "forecast"):
+        table.add_column(heading, justify="left" if heading in ("job", "status") else "right")
+    for job in summary["jobs"]:
+        table.add_row(
+            job["name"],
+            _status(job),
+            str(job["iterations"]),
+            _seconds(job["duration_s"]),
+            format_bytes(job["solo_peak_bytes"]),
+            format_bytes(job["held_peak_bytes"]),
+            _seconds(job["time_shift_s"]),
+            _seconds(job["predicted_time_shift_s"]),
+        )
+    console.print(table)
+    for job in summary["jobs"]:
+        if job["message"]:
+            console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False)
+    console.print(
+        f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
+        f"{format_bytes(summary['budget_bytes'])}; the pool's peak was "
+        f"{format_bytes(summary['pool_peak_bytes'])}",
+        highlight=False,
+    )
+    console.print(_times(summary), highlight=False)
+
+
+def _times(summary: dict[str, Any]) -> str:
+    serial = summary["serial_estimate_s"]
+    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']})"
+    if serial and len(summary["jobs"]) > 1:
+        text += f"; one after the other would take about {_seconds(serial)}"
+    if summary["overlap_s"]:
+        text += f"; iterations of two jobs or more advanced together for {_seconds(summary['overlap_s'])}"
+    return text
+
+
+def _status(job: dict[str, Any]) -> str:
+    code = job["exit_code"]
+    return f"{job['status']} ({code})" if code else str(job["status"])
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

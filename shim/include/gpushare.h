@@ -1,0 +1,85 @@
+// The C API of the shim: the pool, its accounts, and the safety check that guards them.
+//
+// Threading: every function may be called from any thread unless it says otherwise; none needs the
+// GIL, and those that may wait release it if the caller holds it. After fork() a child may call all
+// of them: they do nothing there, and its allocations come from the system.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GS_API_VERSION 1
+#define GS_EXPORT __attribute__((visibility("default")))
+#define GS_MAX_ACCOUNTS 64
+#define GS_SHARED 0  // the account of what no job owns
+
+typedef int32_t gs_account;  // 0 is `shared`; jobs are 1 .. GS_MAX_ACCOUNTS - 1
+typedef uint64_t gs_stream;  // 0 on the host device, where every stream is synchronous
+typedef uint32_t gs_arena;   // graph pool; 0 outside captures
+
+enum gs_policy { GS_UNMANAGED = 0, GS_TEMPORAL = 1, GS_ZICO = 2 };
+
+typedef struct gs_config {
+  uint64_t budget_bytes;   // rounded down to pages
+  uint64_t page_bytes;     // a power of two, 2 MiB on the host device
+  uint64_t region_bytes;   // a multiple of page_bytes
+  uint64_t address_bytes;  // address space to reserve; 0: sixteen budgets
+  int32_t policy;          // enum gs_policy
+  int32_t telemetry_fd;    // memfd of gs_telemetry_bytes(), or -1 for private memory
+  int32_t parent_pid;      // the process group is killed when this parent is gone; 0: never
+} gs_config;
+
+GS_EXPORT int gs_api_version(void);
+GS_EXPORT uint64_t gs_telemetry_bytes(void);
+// Starts pool, sampler and telemetry, once per process. 0, or -1 with gs_last_error() set.
+GS_EXPORT int gs_start(const gs_config* config);
+GS_EXPORT const char* gs_last_error(void);  // of this thread
+
+// Accounts. begin returns the account or -1 (too many jobs). Warm-up counts the iterations that run
+// alone before the profiled one, which runs alone too.
+GS_EXPORT gs_account gs_job_begin(int32_t priority, int32_t warmup_iterations);
+GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they are freed
+GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
+GS_EXPORT void gs_thread_leave(void);
+GS_EXPORT gs_account gs_thread_account(void);
+GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now on
+GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
+
+// Iterations. The mark says that an iteration ended; the next allocation is at the door.
+GS_EXPORT void gs_iteration_mark(gs_account job);
+// Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
+GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,
+                           uint64_t n, uint64_t residue_bytes);
+// Copies up to `capacity` points; returns the curve's length (0: none yet).
+GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns,
+                                uint64_t capacity, uint64_t* residue_bytes, uint64_t* version);
+// Bytes of the live blocks at the peak of the profiled iteration: persistent, activation,
+// temporary.
+GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);
+// `job` may open its door while `after` is in an iteration only from allocation `ordinal` on
+// (UINT64_MAX: only when it is at a door). shift_ns: the forecast shift, for the record.
+GS_EXPORT void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns);
+// Returns when something that a policy may care about changed since `seen`, or after the timeout.
+GS_EXPORT uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns);
+
+// Fork: returns when every other job is at a door, waits in the shim or has no open iteration, or
+// after timeout_ns; 1 if all are parked, 0 after the timeout. They stay until unpark.
+GS_EXPORT int gs_park_others(gs_account job, uint64_t timeout_ns);
+GS_EXPORT void gs_unpark_others(gs_account job);
+
+// Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0.
+GS_EXPORT void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
+                         gs_arena arena);
+GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
+GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
+GS_EXPORT int gs_generator_calls(void);  // calls of the interposed default-generator symbol so far
+// Walks pool and heaps. 0 if every invariant holds, else -1 with gs_last_error() set.
+GS_EXPORT int gs_check(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,207 @@
+// The C API. Each function checks that the runtime is there, and does nothing in a forked child.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "../include/gpushare.h"
+#include "devices/host.h"
+#include "runtime.h"
+#include "sampler.h"
+
+namespace gpushare {
+
+namespace {
+
+Runtime* g_runtime = nullptr;
+bool g_in_child = false;
+thread_local char t_error[256];
+
+int fail(const std::string& text) {
+  strncpy(t_error, text.c_str(), sizeof t_error - 1);
+  return -1;
+}
+
+Runtime* active() { return g_in_child ? nullptr : g_runtime; }
+
+bool is_job(gs_account a) { return a > 0 && a < GS_MAX_ACCOUNTS; }
+
+std::string invalid(const gs_config& c) {
+  if (c.page_bytes < 4096 || (c.page_bytes & (c.page_bytes - 1)))
+    return "page_bytes must be a power of two of at least 4096";
+  if (c.region_bytes < c.page_bytes || c.region_bytes % c.page_bytes)
+    return "region_bytes must be a multiple of page_bytes";
+  if (c.budget_bytes < c.page_bytes) return "the budget must be at least one page";
+  if (c.policy < GS_UNMANAGED || c.policy > GS_ZICO) return "unknown policy";
+  return "";
+}
+
+}  // namespace
+
+Runtime* runtime() { return g_runtime; }
+bool in_forked_child() { return g_in_child; }
+
+}  // namespace gpushare
+
+using namespace gpushare;
+
+extern "C" {
+
+int gs_api_version(void) { return GS_API_VERSION; }
+uint64_t gs_telemetry_bytes(void) { return kTelemetryBytes; }
+const char* gs_last_error(void) { return t_error; }
+
+int gs_start(const gs_config* c) {
+  if (g_runtime) return fail("already started");
+  if (std::string wrong = invalid(*c); !wrong.empty()) return fail(wrong);
+  auto* telemetry = new Telemetry;
+  if (!telemetry->open(c->telemetry_fd)) return fail("the telemetry memory can't be mapped");
+  auto* r = new Runtime(*c, new HostDevice, telemetry);
+  if (!r->governor().pool().reserved())
+    return fail("the address space of the pool can't be reserved (is vm.overcommit_memory 2?)");
+  telemetry->header(kPageBytes, c->page_bytes);
+  telemetry->header(kBudget, r->governor().budget_pages() * c->page_bytes);
+  telemetry->header(kPoolBase, reinterpret_cast<uint64_t>(r->governor().pool().base()));
+  telemetry->header(kPoolReserved, r->governor().pool().pages() * c->page_bytes);
+  telemetry->header(kPolicy, static_cast<uint64_t>(c->policy));
+  telemetry->header(kMagic, kTelemetryMagic);
+  pthread_atfork(nullptr, nullptr, [] { g_in_child = true; });
+  __atomic_store_n(&g_runtime, r, __ATOMIC_RELEASE);
+  sampler_start(r, c->parent_pid);
+  return 0;
+}
+
+gs_account gs_job_begin(int32_t, int32_t warmup_iterations) {
+  Runtime* r = active();
+  if (!r) return -1;
+  return r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)));
+}
+
+void gs_job_end(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->end_job(static_cast<uint32_t>(job));
+}
+
+void gs_thread_enter(gs_account job, void* cpu_generator) {
+  thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;
+  thread_state.cpu_generator = cpu_generator;
+  if (active()) sampler_enter(thread_state.account);
+}
+
+void gs_thread_leave(void) {
+  if (active()) sampler_leave();
+  thread_state = {};
+}
+
+gs_account gs_thread_account(void) { return static_cast<gs_account>(thread_state.account); }
+
+void gs_cancel(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->governor().cancel(static_cast<uint32_t>(job));
+}
+
+void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
+
+void gs_iteration_mark(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
+}
+
+int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
+                 uint64_t residue_bytes) {
+  Runtime* r = active();
+  if (!r || !is_job(job) || n == 0 || n > Recorder::kCapacity) return fail("no such job or curve");
+  uint64_t page = r->governor().pool().page_bytes();
+  std::vector<uint32_t> pages(n);
+  std::transform(held, held + n, pages.begin(),
+                 [page](uint64_t b) { return static_cast<uint32_t>((b + page - 1) / page); });
+  r->governor().set_curve(static_cast<uint32_t>(job), std::move(pages), {time_ns, time_ns + n},
+                          (residue_bytes + page - 1) / page);
+  return 0;
+}
+
+uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_t capacity,
+                      uint64_t* residue_bytes, uint64_t* version) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  uint64_t page = r->governor().pool().page_bytes(), length = 0;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    length = a.curve.length();
+    for (uint32_t i = 0; i < std::min(length, capacity); ++i) {
+      held[i] = a.curve.held(i) * page;
+      time_ns[i] = a.curve.time(i);
+    }
+    *residue_bytes = a.curve.residue() * page;
+    *version = a.curve_version;
+  });
+  return length;
+}
+
+int gs_peak_kinds(gs_account job, uint64_t out[3]) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return fail("no such job");
+  bool known = false;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    known = a.curve.known();
+    out[0] = a.kinds.persistent;
+    out[1] = a.kinds.activation;
+    out[2] = a.kinds.temporary;
+  });
+  return known ? 0 : fail("the job has no profile yet");
+}
+
+void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns) {
+  Runtime* r = active();
+  if (r && is_job(job) && is_job(after))
+    r->governor().set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
+                             {true, ordinal, shift_ns});
+}
+
+uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns) {
+  Runtime* r = active();
+  return r ? r->governor().wait_change(seen, timeout_ns) : seen;
+}
+
+int gs_park_others(gs_account job, uint64_t timeout_ns) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 1;
+  return r->governor().park_others(static_cast<uint32_t>(job), timeout_ns);
+}
+
+void gs_unpark_others(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job))
+    r->governor().unpark_others(static_cast<uint32_t>(job));
+}
+
+void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs_arena) {
+  if (bytes == 0) return nullptr;
+  if (Runtime* r = active()) {
+    if (bytes > r->governor().pool().pages() * r->governor().pool().page_bytes())
+      throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
+    auto id = is_job(account) ? static_cast<uint32_t>(account) : GS_SHARED;
+    return r->allocate(bytes, id, stream, thread_state.no_wait > 0);
+  }
+  void* p = nullptr;
+  if (posix_memalign(&p, 64, bytes) != 0) throw std::bad_alloc();
+  return p;
+}
+
+void gs_free(void* address, int32_t, gs_stream) {
+  if (!address) return;
+  if (g_runtime && g_runtime->contains(address)) {
+    if (!g_in_child) g_runtime->release(address);  // a child's copy of the pool is nobody's
+    return;
+  }
+  free(address);
+}
+
+gs_account gs_owner(const void* address) { return g_runtime ? g_runtime->owner(address) : -1; }
+
+int gs_check(void) {
+  Runtime* r = active();
+  if (!r) return fail("not started");
+  std::string wrong = r->check();
+  return wrong.empty() ? 0 : fail(wrong);
+}
+
+}  // extern "C"

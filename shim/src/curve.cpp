@@ -1,0 +1,77 @@
+#include "curve.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "clock.h"
+
+namespace gpushare {
+
+static void* map_lazily(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+bool Recorder::reserve() {
+  if (held_) return true;
+  time_ = static_cast<std::atomic<uint64_t>*>(map_lazily(kCapacity * sizeof *time_));
+  held_ = static_cast<std::atomic<uint32_t>*>(map_lazily(kCapacity * sizeof *held_));
+  return held_ && time_;
+}
+
+void Recorder::note(uint64_t held_pages) {
+  uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
+  if (i >= kCapacity) return;
+  held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
+  if (i < kAllTimed || i % 64 == 0) time_[i].store(now_ns() - start_ns_, std::memory_order_relaxed);
+}
+
+void Curve::set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,
+                uint64_t duration_ns) {
+  held_ = std::move(held);
+  time_ = std::move(time_ns);
+  residue_ = residue_pages;
+  duration_ns_ = duration_ns;
+  rebuild_claim();
+}
+
+bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns) {
+  uint32_t n = r.length();
+  bool rose = residue_pages > residue_ || !known();
+  // An iteration of another sort has other times; its bytes count all the same.
+  bool alike = known() && n * 10 >= length() * 9 && n * 9 <= length() * 10;
+  uint32_t old = length();
+  if (n > old) {
+    held_.resize(n, 0);
+    time_.resize(n, 0);
+    rose = true;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (r.held(i) > held_[i]) {
+      held_[i] = r.held(i);
+      rose = true;
+    }
+    if (i >= old)
+      time_[i] = r.time(i);
+    else if (alike)
+      time_[i] = (3 * time_[i] + r.time(i)) / 4;
+  }
+  residue_ = std::max(residue_, residue_pages);
+  if (old == 0)
+    duration_ns_ = duration_ns;
+  else if (alike)
+    duration_ns_ = (3 * duration_ns_ + duration_ns) / 4;
+  if (rose) rebuild_claim();
+  return rose;
+}
+
+void Curve::rebuild_claim() {
+  claim_.assign(held_.begin(), held_.end());
+  uint32_t most = static_cast<uint32_t>(residue_);
+  for (size_t i = claim_.size(); i-- > 0;) claim_[i] = most = std::max(most, claim_[i]);
+}
+
+}  // namespace gpushare

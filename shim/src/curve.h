@@ -1,0 +1,62 @@
+// What an iteration holds, by the ordinal of its allocations: recording one, and what is known of
+// the next from those before.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace gpushare {
+
+// Records one iteration. note() runs on every allocation of the job, from any of its threads.
+class Recorder {
+ public:
+  static constexpr uint32_t kCapacity = 1u << 20;  // allocations of one iteration that are recorded
+  static constexpr uint32_t kAllTimed = 8192;      // beyond these, every 64th allocation is timed
+
+  bool reserve();
+  void restart(uint64_t start_ns) {
+    start_ns_ = start_ns;
+    next_.store(0, std::memory_order_relaxed);
+  }
+  uint32_t ordinal() const { return next_.load(std::memory_order_relaxed); }
+  void note(uint64_t held_pages);
+  uint32_t length() const { return ordinal() < kCapacity ? ordinal() : kCapacity; }
+  uint32_t held(uint32_t i) const { return held_[i].load(std::memory_order_relaxed); }
+  // Time of allocation i since the start, of the last one that was timed at or before it.
+  uint64_t time(uint32_t i) const {
+    return time_[i < kAllTimed ? i : i & ~63u].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t> next_{0};
+  uint64_t start_ns_ = 0;
+  std::atomic<uint32_t>* held_ = nullptr;  // mapped once, never given back
+  std::atomic<uint64_t>* time_ = nullptr;
+};
+
+class Curve {
+ public:
+  bool known() const { return !held_.empty(); }
+  uint32_t length() const { return static_cast<uint32_t>(held_.size()); }
+  uint32_t held(uint32_t i) const { return held_[i]; }
+  uint64_t time(uint32_t i) const { return time_[i]; }
+  uint64_t duration_ns() const { return duration_ns_; }
+  uint64_t residue() const { return residue_; }
+  // Most pages the rest of an iteration ever needed, its allocation `ordinal` included.
+  uint64_t claim(uint32_t ordinal) const {
+    return ordinal < claim_.size() ? claim_[ordinal] : residue_;
+  }
+  void set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,
+           uint64_t duration_ns);
+  // Maximum of bytes, moving average of times. True if the claim rose.
+  bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
+
+ private:
+  void rebuild_claim();
+  std::vector<uint32_t> held_, claim_;
+  std::vector<uint64_t> time_;
+  uint64_t residue_ = 0, duration_ns_ = 0;
+};
+
+}  // namespace gpushare

@@ -1,0 +1,241 @@
+// Iterations: marks, doors, permits, parking for a fork.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "clock.h"
+#include "gil.h"
+#include "governor.h"
+
+namespace gpushare {
+
+int32_t Governor::begin_job(uint32_t warmup) {
+  Lock lock(mutex_);
+  if (jobs_ + 1 >= kAccounts) return -1;
+  Account& a = accounts_[jobs_ + 1];
+  if (!a.recorder.reserve()) return -1;
+  ++jobs_;
+  a.begun = true;
+  a.warmup_left = warmup;
+  telemetry_->header(kJobs, jobs_);
+  telemetry_->slot(a.id, kBeginNs, now_ns());
+  set_state(a, kSetUp);
+  changed();
+  return static_cast<int32_t>(a.id);
+}
+
+void Governor::end_job(uint32_t id) {
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  if (a.ended) return;
+  if (a.open) close(a);
+  a.door_pending = false;
+  a.ended = true;
+  telemetry_->slot(id, kEndNs, now_ns());
+  set_state(a, kEnded);
+  if (parked_for_ == id) parked_for_ = 0;
+  changed();
+  pump();
+}
+
+void Governor::cancel(uint32_t id) {
+  Lock lock(mutex_);
+  accounts_[id].cancelled = true;
+  pump();
+}
+
+void Governor::mark(uint32_t id) {
+  Account& a = account(id);
+  a.door_pending.store(true, std::memory_order_release);
+}
+
+void Governor::pass_door(uint32_t id) {
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  if (!a.door_pending.exchange(false) || a.ended) return;
+  if (a.open) close(a);
+  bool lacks_permit = false;
+  if (may_open(a, nullptr, &lacks_permit)) {
+    open(a);
+    pump();
+    return;
+  }
+  if (lacks_permit) telemetry_->add(id, kPythonGrants, 1);
+  Waiter w{.id = id, .pages = 0, .since_ns = now_ns(), .wake = {}};
+  door_waiters_.push_back(&w);
+  set_state(a, kAtDoor);
+  telemetry_->event(id, kDoorWaitBegin, 0);
+  pump();
+  sleep(w, lock);
+  uint64_t now = now_ns();
+  telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
+  telemetry_->event(id, kDoorWaitEnd, now - w.granted_ns);
+  telemetry_->raise(id, kLongestWakeNs, now - w.granted_ns);
+}
+
+// A job that has asked waits for at most one new iteration of each other job.
+bool Governor::yields_to_earlier(const Account& a, const Waiter* self) const {
+  for (const Waiter* w : door_waiters_) {
+    if (w == self) break;
+    if (w->id == a.id) continue;
+    bool exclusive = policy_ == Policy::kTemporal || !accounts_[w->id].trusted();
+    if (exclusive || w->starts_seen[a.id] >= 1) return true;
+  }
+  return false;
+}
+
+// A permit says from which point of another's iteration on this one is forecast to run through.
+bool Governor::permits_hold(const Account& a, bool* lacks_permit) const {
+  for (const Account& o : accounts_) {
+    if (!o.open || o.id == a.id) continue;
+    const Permit& p = a.permit[o.id];
+    if (!p.valid) {
+      *lacks_permit = true;
+      return false;
+    }
+    if (o.recorder.ordinal() < p.ordinal) return false;
+  }
+  return true;
+}
+
+bool Governor::may_open(Account& a, const Waiter* self, bool* lacks_permit) {
+  if (policy_ == Policy::kUnmanaged || a.cancelled) return true;
+  if (parked_for_ && parked_for_ != a.id) return false;
+  bool crowded = others_open(a);
+  if (yields_to_earlier(a, self)) return false;
+  if (!crowded) return true;
+  if (policy_ == Policy::kTemporal || !a.trusted()) return false;
+  for (const Account& o : accounts_)
+    if (o.open && (o.alone || !o.trusted())) return false;
+  if (!memory_waiters_.empty()) return false;
+  if (!safe_after(a, 0, a.curve.claim(0), budget_ - headroom_)) return false;
+  return permits_hold(a, lacks_permit);
+}
+
+void Governor::open(Account& a) {
+  uint64_t now = now_ns();
+  const Account* latest = nullptr;
+  for (const Account& o : accounts_)
+    if (o.open && (!latest || o.opened_ns > latest->opened_ns)) latest = &o;
+  if (latest && policy_ == Policy::kZico) {
+    telemetry_->add(a.id, kShiftSumNs, now - latest->opened_ns);
+    telemetry_->add(a.id, kShiftCount, 1);
+    telemetry_->slot(a.id, kPredictedShiftNs, a.permit[latest->id].shift_ns);
+  }
+  for (Waiter* w : door_waiters_)
+    if (w->id != a.id) ++w->starts_seen[a.id];
+  a.open = true;
+  a.in_iteration = true;
+  a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
+  a.overrunning = false;
+  a.opened_ns = now;
+  a.paused_ns = a.overrun_here = 0;
+  a.held_max_here = a.held.load(std::memory_order_relaxed);
+  a.live_peak.store(a.live.load());
+  a.recorder.restart(now);
+  if (!a.curve.known() && a.warmup_left == 0) {
+    a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));
+    a.tracing = true;
+  }
+  set_state(a, a.alone ? kAlone : kIterating);
+  telemetry_->event(a.id, kOpen, telemetry_->slot(a.id, kIterations));
+}
+
+void Governor::close(Account& a) {
+  uint64_t duration = now_ns() - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
+  bool profiled = a.tracing.exchange(false);
+  learn(a, duration);
+  telemetry_->add(a.id, kIterations, 1);
+  telemetry_->slot(a.id, kLastIterationNs, duration);
+  telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
+  if (a.alone || !others_open(a)) telemetry_->raise(a.id, kSoloPeak, a.held_max_here * page);
+  if (profiled) {
+    telemetry_->slot(a.id, kSoloIterationNs, duration);
+    telemetry_->slot(a.id, kSoloLivePeak, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
+  } else if (!a.alone) {
+    telemetry_->add(a.id, kSharedIterationSumNs, duration);
+    telemetry_->add(a.id, kSharedIterations, 1);
+  }
+  telemetry_->event(a.id, kClose, duration);
+  a.open = a.alone = a.overrunning = false;
+  a.in_iteration = false;
+  parked_changed_.notify_all();
+  pump();
+}
+
+void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
+                         uint64_t residue_pages) {
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  uint64_t duration = time_ns.empty() ? 0 : time_ns.back();
+  uint64_t peak = held.empty() ? 0 : *std::max_element(held.begin(), held.end());
+  a.curve.set(std::move(held), std::move(time_ns), residue_pages, duration);
+  a.curve_given = true;
+  ++a.curve_version;
+  telemetry_->slot(id, kProfiled, 1);
+  telemetry_->slot(id, kSoloPeak, peak * pool_.page_bytes());
+  telemetry_->slot(id, kSoloIterationNs, duration);
+  telemetry_->slot(id, kCurveLength, a.curve.length());
+  changed();
+}
+
+void Governor::inspect(uint32_t id, const std::function<void(const Account&)>& read) {
+  Lock lock(mutex_);
+  read(accounts_[id]);
+}
+
+void Governor::set_permit(uint32_t id, uint32_t after, Permit permit) {
+  Lock lock(mutex_);
+  accounts_[id].permit[after] = permit;
+  pump();
+}
+
+uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {
+  Lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return version_ != seen; });
+  return version_;
+}
+
+bool Governor::all_parked(uint32_t except) const {
+  for (const Account& a : accounts_)
+    if (a.open && a.id != except && a.waiting_threads == 0) return false;
+  return true;
+}
+
+bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
+  GilReleased released;
+  uint64_t start = now_ns();
+  auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  Lock lock(mutex_);
+  // One fork at a time; a second one waits as a parked job does.
+  Account& a = accounts_[id];
+  ++a.waiting_threads;
+  parked_changed_.notify_all();
+  bool mine = parked_changed_.wait_until(lock, until,
+                                         [&] { return parked_for_ == 0 || parked_for_ == id; });
+  --a.waiting_threads;
+  bool parked = false;
+  if (mine) {
+    parked_for_ = id;
+    parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id); });
+  }
+  telemetry_->header(kParks, telemetry_->header(kParks) + 1);
+  telemetry_->header(kParkNs, telemetry_->header(kParkNs) + now_ns() - start);
+  return parked;
+}
+
+void Governor::unpark_others(uint32_t id) {
+  Lock lock(mutex_);
+  if (parked_for_ != id) return;
+  parked_for_ = 0;
+  parked_changed_.notify_all();
+  pump();
+}
+
+bool Governor::iterating_past_profile(uint32_t id) {
+  Lock lock(mutex_);
+  const Account& a = accounts_[id];
+  return a.open && !a.alone;
+}
+
+}  // namespace gpushare

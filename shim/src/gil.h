@@ -1,0 +1,17 @@
+// Releasing the interpreter lock around a wait, without linking Python: the symbols are looked up.
+#pragma once
+
+namespace gpushare {
+
+class GilReleased {
+ public:
+  GilReleased();  // releases the GIL if this thread holds it
+  ~GilReleased();
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  void* state_ = nullptr;
+};
+
+}  // namespace gpushare

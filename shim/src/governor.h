@@ -1,0 +1,150 @@
+// Who may hold how much, and who may start: accounts, doors, permits, the safety check, waiting.
+//
+// One mutex guards it all together with the pool; a heap takes it once per page-sized step, never
+// for a block that its pages already serve. Lock order: GIL, heap, governor. Nobody waits with a
+// heap's lock or the GIL held.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "curve.h"
+#include "pool.h"
+#include "safety.h"
+#include "telemetry.h"
+#include "trace.h"
+
+namespace gpushare {
+
+enum class Policy { kUnmanaged, kTemporal, kZico };
+
+// Arrives in Python as RuntimeError, as torch's own CPU allocation failures do.
+class OutOfMemory : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Permit {
+  bool valid = false;
+  uint64_t ordinal = 0, shift_ns = 0;
+};
+
+struct Account {
+  std::atomic<uint64_t> held{0};  // pages
+  std::atomic<int64_t> live{0};   // bytes of blocks handed out
+  std::atomic<int64_t> live_peak{0};
+  std::atomic<uint64_t> allocations{0}, frees{0};
+  std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
+  Recorder recorder;
+  Trace trace;
+
+  // The rest is guarded by the governor's mutex.
+  uint32_t id = 0;
+  bool begun = false, ended = false, cancelled = false;
+  bool open = false, alone = false, overrunning = false, curve_given = false;
+  uint32_t warmup_left = 0, distrusted = 0, waiting_threads = 0;
+  uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
+  uint64_t curve_version = 0;
+  Curve curve;
+  PeakKinds kinds;
+  Permit permit[kAccounts];
+  bool trusted() const { return curve.known() && distrusted == 0; }
+};
+
+class Governor {
+ public:
+  Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
+           uint64_t address_pages, Telemetry* telemetry);
+
+  Pool& pool() { return pool_; }  // its page arithmetic needs no lock; all else does
+  Account& account(uint32_t id) { return accounts_[id]; }
+  uint64_t budget_pages() const { return budget_; }
+
+  // Charges n pages. try_charge never waits; charge waits until the step is safe, or throws
+  // OutOfMemory. `bytes` is what the user asked for, for the message.
+  bool try_charge(uint32_t id, uint64_t n, bool no_wait);
+  void charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes);
+  void uncharge(uint32_t id, uint64_t n);
+
+  // Pool operations under the governor's lock; pages that are held have been charged.
+  PageIndex reserve_range(uint64_t n);
+  void release_range(PageIndex first, uint64_t n);
+  void hold(PageIndex first, uint64_t n, uint32_t id, Stream stream);
+  PageIndex hold_range(uint64_t n, uint32_t id, Stream stream);
+  // Uncharges, and wakes whoever can go on.
+  void unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release);
+
+  int32_t begin_job(uint32_t warmup);
+  void end_job(uint32_t id);
+  void cancel(uint32_t id);
+  void mark(uint32_t id);
+  void pass_door(uint32_t id);  // waits; called by the allocation after a mark
+  void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
+                 uint64_t residue_pages);
+  // Runs `read` under the lock, for what is not worth a copy of its own.
+  void inspect(uint32_t id, const std::function<void(const Account&)>& read);
+  void set_permit(uint32_t id, uint32_t after, Permit permit);
+  uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
+  bool park_others(uint32_t id, uint64_t timeout_ns);
+  void unpark_others(uint32_t id);
+
+  // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.
+  void tick(uint64_t now);
+  bool iterating_past_profile(uint32_t id);
+  std::string check();
+
+ private:
+  enum class Verdict { kGo, kWait, kImpossible };
+  struct Waiter {
+    uint32_t id;
+    uint64_t pages;  // 0: at the door
+    uint64_t since_ns, granted_ns = 0;
+    uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
+    bool done = false, refused = false;
+    std::condition_variable wake;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Verdict judge(Account& a, uint64_t n, bool no_wait, bool* over);
+  bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit);
+  uint64_t claim_of(const Account& a) const;
+  bool others_open(const Account& a) const;
+  void add_pages(Account& a, uint64_t n, bool over);
+  void note_overrun(Account& a);
+  [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
+  std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
+  void wait_for_memory(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
+  void sleep(Waiter& w, Lock& lock);
+
+  bool may_open(Account& a, const Waiter* self, bool* lacks_permit);
+  bool permits_hold(const Account& a, bool* lacks_permit) const;
+  bool yields_to_earlier(const Account& a, const Waiter* self) const;
+  void open(Account& a);
+  void close(Account& a);
+  void learn(Account& a, uint64_t duration_ns);
+  void pump();
+  void changed();
+  void set_state(const Account& a, State state);
+  bool all_parked(uint32_t except) const;
+  void resolve_wedge(uint64_t now);
+
+  std::mutex mutex_;
+  Pool pool_;
+  Policy policy_;
+  uint64_t budget_, headroom_, held_ = 0, held_peak_ = 0;
+  std::vector<Account> accounts_{kAccounts};
+  uint32_t jobs_ = 0;
+  std::list<Waiter*> memory_waiters_, door_waiters_;
+  uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
+  std::condition_variable parked_changed_, changed_;
+  uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
+  Telemetry* telemetry_;
+};
+
+}  // namespace gpushare

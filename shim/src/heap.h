@@ -1,0 +1,109 @@
+// The blocks of one job on one stream.
+//
+//   up to 32 KiB   size classes in slabs; a slab is a block of the next level
+//   up to 8 MiB    good fit (two-level segregated lists) in regions, whose pages are charged when a
+//                  block first touches them and given up when the last one leaves
+//   above          an extent of its own, given back to the pool at once
+//
+// A heap serves one stream, so what it reuses itself needs no wait on the device. All its state
+// lies outside the pool's bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "governor.h"
+
+namespace gpushare {
+
+class Heap;
+
+// What lies at a page's address. A region or extent is found by the page of any byte in it.
+struct Span {
+  Heap* heap;
+  PageIndex first;
+  uint32_t pages;
+  uint64_t bytes;  // of the block, if an extent; 0: a region
+  struct Region* region;
+};
+
+// Page -> span, for finding the owner of an address without a lock.
+class PageMap {
+ public:
+  explicit PageMap(uint64_t pages);
+  void set(PageIndex first, uint64_t n, Span* span);
+  Span* find(PageIndex page) const { return spans_[page].load(std::memory_order_acquire); }
+
+ private:
+  std::unique_ptr<std::atomic<Span*>[]> spans_;
+};
+
+class Heap {
+ public:
+  static constexpr uint64_t kGranule = 2048;
+  static constexpr uint64_t kSmallMost = 32 << 10;
+  static constexpr uint64_t kExtentLeast = 8 << 20;
+
+  Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, uint64_t region_bytes);
+  ~Heap();
+
+  uint32_t account() const { return account_; }
+  struct Allocation {
+    void* address;
+    uint64_t bytes;  // what release() will return: the size class of a small block, else as asked
+  };
+  // May wait for pages unless no_wait; throws OutOfMemory.
+  Allocation allocate(uint64_t bytes, bool no_wait);
+  // Never waits. Returns the block's bytes; 0 for an address that is no block's start.
+  uint64_t release(void* address, Span* span);
+  // Gives up regions and pages that hold no block.
+  void trim();
+  std::string check();
+
+  struct Block;
+
+ private:
+  struct Slab;
+  static constexpr int kFine = 8;  // lists per power of two
+  static constexpr int kLists = 16 * kFine;
+  static constexpr int kClasses = 40;
+
+  Allocation allocate_small(uint64_t bytes, bool no_wait);
+  void* allocate_block(uint64_t bytes, bool no_wait, Slab* slab);
+  void* allocate_extent(uint64_t bytes, bool no_wait);
+  uint64_t release_small(Slab* slab, uint64_t offset);
+  void release_block(Block* block);
+  uint64_t release_extent(Span* span);
+
+  Block* find(uint64_t granules) const;
+  Block* split(Block* block, uint64_t granules);
+  void add_region();
+  void remove_region(Region* region);
+  void link(Block* block);
+  void unlink(Block* block);
+  uint64_t pages_missing(const Block* block, uint64_t granules) const;
+  void occupy(Block* block);
+  void vacate(Block* block);
+  void drop_spare();
+  static int list_for(uint64_t granules, bool round_up);
+
+  Governor* governor_;
+  PageMap* map_;
+  uint32_t account_;
+  Stream stream_;
+  uint64_t page_bytes_, region_bytes_, extent_least_;
+  std::mutex mutex_;
+  Block* lists_[kLists] = {};
+  uint64_t nonempty_[kLists / 64] = {};
+  Slab* partial_[kClasses] = {};  // slabs with room, per class
+  std::vector<Region*> regions_;
+  // One emptied page stays charged, so that a block that comes and goes costs no trip to the pool.
+  Region* spare_region_ = nullptr;
+  uint32_t spare_page_ = 0;
+};
+
+}  // namespace gpushare

@@ -1,0 +1,84 @@
+#include "runtime.h"
+
+#include <algorithm>
+
+namespace gpushare {
+
+thread_local ThreadState thread_state = {};
+
+static uint64_t address_pages(const gs_config& c) {
+  uint64_t bytes = c.address_bytes ? c.address_bytes : 16 * c.budget_bytes;
+  return std::max(bytes, 16 * c.region_bytes) / c.page_bytes;
+}
+
+Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
+    : telemetry_(telemetry),
+      governor_(device, static_cast<Policy>(c.policy), c.page_bytes, c.budget_bytes / c.page_bytes,
+                address_pages(c), telemetry),
+      pool_contains_(&governor_.pool()),
+      map_(address_pages(c)),
+      region_bytes_(c.region_bytes) {}
+
+Heap& Runtime::heap(uint32_t account, Stream stream) {
+  if (stream == 0)
+    if (Heap* h = default_heap_[account].load(std::memory_order_acquire)) return *h;
+  std::lock_guard lock(heaps_mutex_);
+  auto& slot = heaps_[{account, stream}];
+  if (!slot) slot = std::make_unique<Heap>(&governor_, &map_, account, stream, region_bytes_);
+  if (stream == 0) default_heap_[account].store(slot.get(), std::memory_order_release);
+  return *slot;
+}
+
+void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait) {
+  Account& a = governor_.account(account);
+  if (a.door_pending.load(std::memory_order_acquire) && !no_wait) governor_.pass_door(account);
+  auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait);
+  auto size = static_cast<int64_t>(block_bytes);
+  int64_t live = a.live.fetch_add(size, std::memory_order_relaxed) + size;
+  if (live > a.live_peak.load(std::memory_order_relaxed))
+    a.live_peak.store(live, std::memory_order_relaxed);
+  a.allocations.fetch_add(1, std::memory_order_relaxed);
+  if (a.in_iteration.load(std::memory_order_relaxed))
+    a.recorder.note(a.held.load(std::memory_order_relaxed));
+  if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes);
+  return p;
+}
+
+bool Runtime::release(void* address) {
+  Span* span = map_.find(governor_.pool().index(address));
+  if (!span) return false;
+  Heap* heap = span->heap;
+  Account& a = governor_.account(heap->account());
+  uint64_t bytes = heap->release(address, span);
+  if (bytes == 0) return false;
+  a.live.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  a.frees.fetch_add(1, std::memory_order_relaxed);
+  if (a.tracing.load(std::memory_order_relaxed)) a.trace.freed(address, bytes);
+  return true;
+}
+
+int Runtime::owner(const void* address) const {
+  if (!contains(address)) return -1;
+  Span* span = map_.find(pool_contains_->index(address));
+  return span ? static_cast<int>(span->heap->account()) : -1;
+}
+
+void Runtime::end_job(uint32_t account) {
+  governor_.end_job(account);
+  std::lock_guard lock(heaps_mutex_);
+  for (auto& [key, heap] : heaps_)
+    if (key.first == account) heap->trim();
+}
+
+std::string Runtime::check() {
+  {
+    std::lock_guard lock(heaps_mutex_);
+    for (auto& [key, heap] : heaps_) {
+      std::string wrong = heap->check();
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return governor_.check();
+}
+
+}  // namespace gpushare

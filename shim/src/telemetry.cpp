@@ -1,0 +1,32 @@
+#include "telemetry.h"
+
+#include <sys/mman.h>
+
+#include "clock.h"
+
+namespace gpushare {
+
+bool Telemetry::open(int fd) {
+  int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void* p = mmap(nullptr, kTelemetryBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (p == MAP_FAILED) return false;
+  words_ = static_cast<uint64_t*>(p);
+  header(kVersion, kTelemetryVersion);
+  header(kRingSize, kRingEntries);
+  header(kStartNs, now_ns());
+  return true;
+}
+
+void Telemetry::event(uint32_t account, EventKind kind, uint64_t value) {
+  uint64_t head = slot(account, kRingHead);
+  uint64_t rings = (kHeaderBytes + kAccounts * kSlotBytes) / 8;
+  uint64_t* entry = words_ + rings + (account * kRingEntries + head % kRingEntries) * 4;
+  store(entry, 0);  // a reader that sees 0, or another number than it expects, skips the entry
+  store(entry + 1, now_ns());
+  store(entry + 2, kind);
+  store(entry + 3, value);
+  __atomic_store_n(entry, head + 1, __ATOMIC_RELEASE);
+  slot(account, kRingHead, head + 1);
+}
+
+}  // namespace gpushare

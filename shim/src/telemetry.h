@@ -1,0 +1,119 @@
+// What another process may read: counters per account and one overwriting event ring per account,
+// in shared memory. Words are written with relaxed atomics; a ring entry's sequence number is
+// written last. The reader is gpushare/telemetry/, which has the same layout.
+#pragma once
+
+#include <cstdint>
+
+namespace gpushare {
+
+constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
+constexpr uint64_t kTelemetryVersion = 1;
+constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
+constexpr uint64_t kTelemetryBytes =
+    kHeaderBytes + uint64_t{kAccounts} * kSlotBytes + uint64_t{kAccounts} * kRingEntries * 32;
+
+enum Header : uint32_t {
+  kMagic,
+  kVersion,
+  kPageBytes,
+  kBudget,
+  kHeldTotal,
+  kHeldPeak,
+  kBacked,
+  kSharedHeld,
+  kStartNs,
+  kTickNs,
+  kOverlapNs,
+  kEligibleNs,
+  kHeadroom,
+  kPoolBase,
+  kPoolReserved,
+  kDropped,
+  kChangedOwner,
+  kJobs,
+  kParks,
+  kParkNs,
+  kRingSize,
+  kPolicy
+};
+enum Slot : uint32_t {
+  kState,
+  kHeld,
+  kHeldMax,
+  kLive,
+  kLiveMax,
+  kIterations,
+  kLastIterationNs,
+  kSoloPeak,
+  kResidue,
+  kClaim,
+  kProgress,
+  kCurveLength,
+  kDoorWaitNs,
+  kMemoryWaitNs,
+  kWaits,
+  kOverruns,
+  kLargestOverrun,
+  kShiftSumNs,
+  kShiftCount,
+  kPredictedShiftNs,
+  kAllocations,
+  kFrees,
+  kPythonGrants,
+  kSoloIterationNs,
+  kSharedIterationSumNs,
+  kSharedIterations,
+  kCpuNs,
+  kProfiled,
+  kOomCount,
+  kNeedsAtLeast,
+  kRingHead,
+  kBeginNs,
+  kEndNs,
+  kSoloLivePeak,
+  kLongestWakeNs,
+  kOomAlone
+};
+enum State : uint64_t { kEmpty, kSetUp, kAlone, kIterating, kAtDoor, kWaitingForMemory, kEnded };
+enum EventKind : uint64_t {
+  kOpen = 1,
+  kClose,
+  kDoorWaitBegin,
+  kDoorWaitEnd,
+  kMemoryWaitBegin,
+  kMemoryWaitEnd,
+  kHeldChanged,
+  kOverrun
+};
+
+class Telemetry {
+ public:
+  // Maps the memfd, or private memory if fd < 0. False if it can't be mapped.
+  bool open(int fd);
+  void header(Header word, uint64_t value) { store(words_ + word, value); }
+  void slot(uint32_t account, Slot word, uint64_t value) { store(slot_word(account, word), value); }
+  void add(uint32_t account, Slot word, uint64_t value) {
+    store(slot_word(account, word), slot(account, word) + value);
+  }
+  void raise(uint32_t account, Slot word, uint64_t value) {
+    if (slot(account, word) < value) slot(account, word, value);
+  }
+  uint64_t slot(uint32_t account, Slot word) const {
+    return __atomic_load_n(slot_word(account, word), __ATOMIC_RELAXED);
+  }
+  uint64_t header(Header word) const { return __atomic_load_n(words_ + word, __ATOMIC_RELAXED); }
+  // Callers are serialised per account.
+  void event(uint32_t account, EventKind kind, uint64_t value);
+
+ private:
+  static void store(uint64_t* word, uint64_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  }
+  uint64_t* slot_word(uint32_t account, Slot word) const {
+    return words_ + (kHeaderBytes + account * kSlotBytes) / 8 + word;
+  }
+  uint64_t* words_ = nullptr;
+};
+
+}  // namespace gpushare

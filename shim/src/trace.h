@@ -1,0 +1,34 @@
+// The allocations and frees of one profiled iteration, to tell what its peak is made of.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace gpushare {
+
+struct PeakKinds {
+  uint64_t persistent = 0, activation = 0, temporary = 0;  // live bytes
+};
+
+class Trace {
+ public:
+  void start(uint64_t live_bytes);
+  void allocated(const void* address, uint64_t bytes);
+  void freed(const void* address, uint64_t bytes);
+  // Persistent: alive before the iteration or after it. Temporary: gone within kTemporarySpan
+  // events of its allocation. Activation: the rest.
+  PeakKinds finish();
+
+ private:
+  static constexpr uint32_t kTemporarySpan = 8;
+  struct Event {
+    const void* address;
+    int64_t bytes;  // negative: freed
+  };
+  std::mutex mutex_;
+  std::vector<Event> events_;
+  uint64_t live_at_start_ = 0;
+};
+
+}  // namespace gpushare

@@ -1,0 +1,243 @@
+// Jobs as threads on a pool that is too small for their sum: the budget holds at every moment,
+// every job ends, memory passes, doors and permits are kept, and wrong claims end in a word, not in
+// a hang.
+#include "../src/governor.h"
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "../src/clock.h"
+#include "../src/devices/host.h"
+#include "check.h"
+
+using namespace gpushare;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+struct World {
+  Telemetry telemetry = opened();
+  HostDevice device;
+  Governor governor;
+  std::atomic<bool> ending{false};
+  std::thread ticker;
+  World(Policy policy, uint64_t budget)
+      : governor(&device, policy, kPage, budget, budget * 16, &telemetry), ticker([this] {
+          while (!ending) {
+            std::this_thread::sleep_for(milliseconds(5));
+            governor.tick(now_ns());
+            CHECK_EMPTY(governor.check());
+          }
+        }) {}
+  ~World() {
+    ending = true;
+    ticker.join();
+  }
+  static Telemetry opened() {
+    Telemetry t;
+    CHECK(t.open(-1));
+    return t;
+  }
+  void permit_all(uint32_t jobs) {
+    for (uint32_t a = 1; a <= jobs; ++a)
+      for (uint32_t b = 1; b <= jobs; ++b) governor.set_permit(a, b, {true, 0, 0});
+  }
+};
+
+struct Job {
+  World& w;
+  uint32_t id;
+  std::vector<PageIndex> pages = {};
+
+  void take() {
+    w.governor.charge(id, 1, false, kPage);
+    pages.push_back(w.governor.hold_range(1, id, 0));
+    CHECK(pages.back() != kNoPage);
+    Account& a = w.governor.account(id);
+    if (a.in_iteration) a.recorder.note(a.held);
+  }
+  void give() {
+    w.governor.unhold(pages.back(), 1, id, 0, true);
+    pages.pop_back();
+  }
+  // Up to `peak` pages and down to `residue`.
+  void iterate(uint64_t peak, uint64_t residue) {
+    w.governor.mark(id);
+    w.governor.pass_door(id);
+    while (pages.size() < peak) take();
+    std::this_thread::yield();
+    while (pages.size() > residue) give();
+  }
+  void end() {
+    while (!pages.empty()) give();
+    w.governor.end_job(id);
+  }
+};
+
+// Four jobs of 40 pages each on 60: only an order that the check finds lets them all through.
+void jobs_share_what_is_too_small_for_all(Policy policy) {
+  World w(policy, 60);
+  std::vector<std::thread> threads;
+  std::atomic<int> finished{0};
+  for (int i = 0; i < 4; ++i) CHECK(w.governor.begin_job(1) == i + 1);
+  w.permit_all(4);
+  for (uint32_t i = 1; i <= 4; ++i)
+    threads.emplace_back([&, i] {
+      Job job{w, i};
+      std::mt19937 random(i);
+      for (int n = 0; n < 150; ++n) job.iterate(n < 5 ? 40 : 30 + random() % 11, 2);
+      job.end();
+      ++finished;
+    });
+  for (auto& t : threads) t.join();
+  CHECK(finished == 4);
+  CHECK(w.telemetry.header(kHeldPeak) <= 60 * kPage);
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  if (policy == Policy::kZico) {
+    uint64_t waits = 0;
+    for (uint32_t a = 1; a <= 4; ++a) waits += w.telemetry.slot(a, kWaits);
+    CHECK(w.telemetry.header(kHeldPeak) > 44 * kPage);  // they really overlapped
+    printf("governor: peak %llu pages of 60, %llu waits\n",
+           static_cast<unsigned long long>(w.telemetry.header(kHeldPeak) / kPage),
+           static_cast<unsigned long long>(waits));
+  } else {
+    CHECK(w.telemetry.header(kHeldPeak) <= 46 * kPage);  // one iteration and three residues
+  }
+  CHECK_EMPTY(w.governor.check());
+}
+
+// Both claim 20, then both want 26 of 40: no order helps, and nobody may hang.
+void wrong_claims_end() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.permit_all(2);
+  std::atomic<int> refused{0}, finished{0};
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i <= 2; ++i)
+    threads.emplace_back([&, i] {
+      Job job{w, i};
+      try {
+        for (int n = 0; n < 12; ++n) job.iterate(n < 6 ? 19 : 26, 1);
+      } catch (const OutOfMemory&) {
+        ++refused;
+      }
+      job.end();
+      ++finished;
+    });
+  for (auto& t : threads) t.join();
+  CHECK(finished == 2);
+  CHECK(refused <= 1);
+  CHECK_EMPTY(w.governor.check());
+}
+
+void a_permit_holds_the_door() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job a{w, 1}, b{w, 2};
+  for (int n = 0; n < 2; ++n) a.iterate(20, 0);
+  for (int n = 0; n < 1; ++n) {
+    w.governor.mark(1), w.governor.pass_door(1);
+  }
+  // job 1 is in an iteration; job 2 has no profile and must wait for it to end
+  std::atomic<bool> in{false};
+  std::thread t([&] {
+    b.iterate(20, 0);
+    in = true;
+    b.iterate(20, 0);
+    b.iterate(20, 0);
+  });
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(!in);
+  w.governor.set_permit(2, 1, {true, 10, 0});
+  w.governor.set_permit(1, 2, {true, UINT64_MAX, 0});
+  w.governor.end_job(1);
+  t.join();
+  CHECK(in);
+  b.end();
+}
+
+void cancel_ends_a_wait() {
+  World w(Policy::kZico, 16);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job a{w, 1};
+  a.iterate(4, 0);
+  w.governor.mark(1), w.governor.pass_door(1);
+  std::atomic<bool> opened{false};
+  std::thread t([&] {
+    Job b{w, 2};
+    w.governor.mark(2), w.governor.pass_door(2);  // not profiled: waits for job 1
+    opened = true;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!opened);
+  w.governor.cancel(2);
+  t.join();
+  CHECK(opened);
+}
+
+void a_fork_parks_the_others() {
+  World w(Policy::kZico, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.permit_all(2);
+  std::atomic<bool> ending{false}, working{false};
+  std::thread t([&] {
+    Job b{w, 2};
+    while (!ending) {
+      w.governor.mark(2), w.governor.pass_door(2);
+      working = true;
+      while (b.pages.size() < 8) b.take();
+      while (!b.pages.empty()) b.give();
+      working = false;
+    }
+    b.end();
+  });
+  for (int n = 0; n < 100; ++n) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    for (int i = 0; i < 100; ++i) CHECK(w.telemetry.slot(2, kState) != kIterating || !working);
+    w.governor.unpark_others(1);
+  }
+  ending = true;
+  t.join();
+}
+
+// Two threads of one budget: the one waits, the other frees; how long until the first goes on.
+void waking_is_quick() {
+  World w(Policy::kZico, 16);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.permit_all(2);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i <= 2; ++i)
+    threads.emplace_back([&, i] {
+      Job job{w, i};
+      for (int n = 0; n < 300; ++n) job.iterate(13, 0);
+      job.end();
+    });
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.slot(1, kIterations) == 300 && w.telemetry.slot(2, kIterations) == 300);
+}
+
+void no_wait_draws_on_the_headroom_or_fails() {
+  World w(Policy::kZico, 64);
+  w.governor.begin_job(0);
+  CHECK(w.governor.try_charge(1, 64, true));
+  CHECK(!w.governor.try_charge(1, 1, true));
+  w.governor.uncharge(1, 64);
+}
+
+}  // namespace
+
+int main() {
+  jobs_share_what_is_too_small_for_all(Policy::kZico);
+  jobs_share_what_is_too_small_for_all(Policy::kTemporal);
+  wrong_claims_end();
+  a_permit_holds_the_door();
+  cancel_ends_a_wait();
+  a_fork_parks_the_others();
+  waking_is_quick();
+  no_wait_draws_on_the_headroom_or_fails();
+  printf("governor: ok\n");
+}

@@ -1,0 +1,75 @@
+// Random programs over several streams and owners on the asynchronous device: no owner ever reads a
+// byte that another wrote, the counts hold, and all that is freed becomes one range again.
+#include "../src/pool.h"
+
+#include <vector>
+
+#include "check.h"
+#include "fake_device.h"
+
+using namespace gpushare;
+
+namespace {
+
+constexpr uint64_t kPage = 4096, kBudget = 24, kAddresses = 24 * 16;
+
+struct Extent {
+  PageIndex first;
+  uint64_t n;
+  uint32_t account;
+  Stream stream;
+  char value;
+};
+
+uint64_t random_program(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  FakeDevice device(seed + 1);
+  Pool pool(&device, kPage, kBudget, kAddresses);
+  std::vector<Extent> live;
+  uint64_t held = 0;
+  char value = 0;
+  for (int step = 0; step < 200; ++step) {
+    bool take = live.empty() || random() % 2;
+    uint64_t n = 1 + random() % 6;
+    if (take && held + n <= kBudget) {
+      uint32_t account = 1 + random() % 3;
+      Stream stream = 1 + random() % 3;
+      PageIndex first = pool.reserve_range(n);
+      CHECK(first != kNoPage);
+      pool.hold(first, n, account, stream);
+      held += n;
+      value = static_cast<char>(value + 1);
+      live.push_back({first, n, account, stream, value});
+      device.write(stream, pool.address(first), n * kPage, value);
+    } else if (!live.empty()) {
+      size_t i = random() % live.size();
+      Extent e = live[i];
+      device.read(e.stream, pool.address(e.first), e.n * kPage, e.value);
+      pool.unhold(e.first, e.n, e.stream);
+      pool.release_range(e.first, e.n);
+      held -= e.n;
+      live.erase(live.begin() + static_cast<long>(i));
+    }
+    device.run(random() % 4);
+    CHECK_EMPTY(pool.check(held));
+  }
+  for (const Extent& e : live) {
+    pool.unhold(e.first, e.n, e.stream);
+    pool.release_range(e.first, e.n);
+  }
+  device.run_all();
+  CHECK(device.idle());
+  CHECK(device.wrong_reads() == 0);
+  CHECK_EMPTY(pool.check(0));
+  CHECK(pool.reserve_range(kAddresses) == 0);  // one range again
+  return pool.counters().device_waits;
+}
+
+}  // namespace
+
+int main() {
+  uint64_t waits = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) waits += random_program(seed);
+  CHECK(waits > 1000);  // the programs really hand memory from stream to stream
+  printf("pool: 300 programs, %llu device waits\n", static_cast<unsigned long long>(waits));
+}

@@ -1,0 +1,45 @@
+"""Shared by the end-to-end tests: the console script with a home of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def environment(home: Path) -> dict[str, str]:
+    # One thread and one code path of MKL.
+    fixed = {"OMP_NUM_THREADS": "1", "MKL_CBWR": "COMPATIBLE", "HOME": str(home)}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
+    return {**kept, **fixed, "XDG_STATE_HOME": str(home / "state"), "XDG_CACHE_HOME": str(home / "cache")}
+
+
+@pytest.fixture
+def gpushare(tmp_path: Path) -> Run:
+    """Runs the real console script in `tmp_path`."""
+
+    def run(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).with_name("gpushare")), *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), text=True, capture_output=True, timeout=timeout
+        )
+
+    return run
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Run:
+    """Runs a script with plain python."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), text=True, capture_output=True, timeout=120
+        )
+
+    return run

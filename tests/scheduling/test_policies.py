@@ -1,0 +1,76 @@
+"""The conformance suite of policies, and what Zico's shift must be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies.zico import fits
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+
+
+def triangle(peak: int, up: int = 20, down: int = 40) -> IterationCurve:
+    held = [round(peak * (i + 1) / up) for i in range(up)]
+    held += [round(peak * (down - i - 1) / down) for i in range(down)]
+    times = [float(i) for i in range(up + down)]
+    return IterationCurve(tuple(range(up + down)), tuple(held), tuple(times), float(up + down), 0)
+
+
+curves = st.builds(triangle, st.integers(50, 200), st.integers(2, 20), st.integers(2, 20))
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@given(jobs=st.lists(st.one_of(st.none(), curves), max_size=4), budget=st.integers(50, 600))
+def test_a_policy_is_pure_and_names_only_its_jobs(
+    name: str, jobs: list[IterationCurve | None], budget: int
+) -> None:
+    snapshot = Snapshot(budget, tuple(JobState(i + 1, c) for i, c in enumerate(jobs)))
+    permits = POLICIES[name](snapshot)
+    assert permits == POLICIES[name](snapshot)
+    accounts = {j.account for j in snapshot.jobs}
+    for p in permits:
+        assert p.account != p.after and {p.account, p.after} <= accounts
+        assert p.shift_s >= 0
+    assert len({(p.account, p.after) for p in permits}) == len(permits)
+
+
+def shift(budget: int) -> float:
+    a, b = triangle(100), triangle(100)
+    permits = POLICIES["zico"](Snapshot(budget, (JobState(1, a), JobState(2, b))))
+    (permit,) = (p for p in permits if p.account == 2)
+    return permit.shift_s
+
+
+def test_no_shift_when_both_fit() -> None:
+    assert shift(200) == 0
+
+
+def test_the_shift_shrinks_with_the_budget() -> None:
+    shifts = [shift(b) for b in (105, 130, 160, 190, 200)]
+    assert shifts == sorted(shifts, reverse=True)
+    # 1:2 triangles at 1.05 peaks: the newcomer's peak meets the other one nearly at its end
+    assert 36 <= shifts[0] <= 44
+
+
+@given(curves, curves, st.integers(200, 500))
+def test_a_shift_keeps_the_sum_in_the_budget_and_is_the_smallest(
+    a: IterationCurve, b: IterationCurve, budget: int
+) -> None:
+    permits = POLICIES["zico"](Snapshot(budget, (JobState(1, a), JobState(2, b))))
+    (permit,) = (p for p in permits if p.account == 2)
+    if permit.ordinal is None:
+        assert not any(fits(b, a, step, budget) for step in range(len(a.ordinals)))
+        return
+    step = a.ordinals.index(permit.ordinal)
+    assert not any(fits(b, a, earlier, budget) for earlier in range(step))
+    for i in range(step, len(a.time_s)):  # the sum at each of the running job's steps
+        elapsed = int(a.time_s[i] - a.time_s[step])
+        beside = b.held_bytes[elapsed] if elapsed < len(b.held_bytes) else 0
+        assert a.held_bytes[i] + beside <= budget
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=3000))
+def test_compressing_loses_no_peak(held: list[int]) -> None:
+    curve = compress(held, [float(i) for i in range(len(held))], 0)
+    assert len(curve.ordinals) <= 256
+    assert curve.peak_bytes == max(held)

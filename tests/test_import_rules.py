@@ -1,0 +1,55 @@
+"""The rooms of docs/architecture.md: who may import whom."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent / "gpushare"
+BASE = {"errors", "units", "jobs", "native", "__init__"}
+MAY = {
+    "commands": {"commands", "launcher", "views", "profiles"},
+    "launcher": {"launcher", "profiles", "telemetry"},
+    "host": {"host", "isolation", "framework", "scheduling"},
+    "isolation": {"isolation"},
+    "framework": {"framework", "isolation"},
+    "profiles": {"profiles"},
+    "scheduling": {"scheduling"},
+    "telemetry": {"telemetry"},
+    "views": {"views", "telemetry", "profiles", "launcher.results"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def modules() -> list[tuple[str, Path]]:
+    return [(p.relative_to(ROOT).parts[0].removesuffix(".py"), p) for p in ROOT.rglob("*.py")]
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    assert len(modules()) > 30
+    for room, path in modules():
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[0] != "gpushare" or len(parts) < 2 or room not in MAY:
+                continue
+            target = parts[1]
+            if target in BASE or target.startswith("__") or not (ROOT / target).is_dir():
+                continue
+            allowed = target in MAY[room] or ".".join(parts[1:3]) in MAY[room]
+            assert allowed, f"{path} imports {name}"
+
+
+def test_only_framework_imports_torch_and_only_native_ctypes() -> None:
+    for room, path in modules():
+        tops = {name.split(".")[0] for name in imports(path)}
+        assert "torch" not in tops or room == "framework", path
+        assert "ctypes" not in tops or room == "native", path

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from gpushare import jobs
+from gpushare.errors import UsageError
+
+
+def test_a_command_line(tmp_path: Path) -> None:
+    spec = jobs.parse_job("train.py --lr 0.1 'a b'", tmp_path)
+    assert (spec.name, spec.kind, spec.target) == ("train", "script", "train.py")
+    assert spec.args == ("--lr", "0.1", "a b")
+
+
+def test_a_module(tmp_path: Path) -> None:
+    spec = jobs.parse_job("-m package.train --x", tmp_path)
+    assert (spec.name, spec.kind, spec.target, spec.args) == ("train", "module", "package.train", ("--x",))
+
+
+@pytest.mark.parametrize("text", ["", "-m", "--bugdet", "a.py 'open"])
+def test_what_is_no_job(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        jobs.parse_job(text, tmp_path)
+
+
+def test_repeats_are_numbered(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("")
+    specs = jobs.with_unique_names([jobs.parse_job("a.py", tmp_path)] * 3)
+    assert [s.name for s in specs] == ["a", "a-2", "a-3"]
+
+
+def test_job_file(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.toml"
+    file.write_text('[[job]]\ncommand = "a.py 1"\nname = "x"\nenv = {A = "1"}\npriority = 3\n')
+    (spec,) = jobs.load_job_file(file)
+    assert (spec.name, spec.args, spec.env, spec.priority, spec.cwd) == ("x", ("1",), {"A": "1"}, 3, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no \\[\\[job\\]\\]"),
+        ("[[job]]\nname = 'x'", "no command"),
+        ("[[job]]\ncommand = 'a.py'\nnmae = 'x'", "unknown key 'nmae'"),
+        ("[[job]]\ncommand = 3", "command must be a str"),
+        ("[[job]", "can't be read"),
+        ("[[job]]\ncommand = 'a.py'\nname='x'\n[[job]]\ncommand='b.py'\nname='x'", "2 jobs named 'x'"),
+    ],
+)
+def test_bad_job_files(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        jobs.load_job_file(file)
+
+
+def test_check_finds_what_cannot_start(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("x = 1\ny = (\n")
+    with pytest.raises(UsageError, match=r"bad\.py, line 2"):
+        jobs.check(jobs.parse_job("bad.py", tmp_path))
+    with pytest.raises(UsageError, match=r"no script none\.py"):
+        jobs.check(jobs.parse_job("none.py", tmp_path))
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match="is a directory"):
+        jobs.check(jobs.parse_job("folder", tmp_path))
+    with pytest.raises(UsageError, match="no module nowhere"):
+        jobs.check(jobs.parse_job("-m nowhere.at_all", tmp_path))
+    jobs.check(jobs.parse_job("-m timeit", tmp_path))

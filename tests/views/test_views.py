@@ -1,0 +1,106 @@
+import os
+import struct
+
+import pytest
+from rich.console import Console
+
+from gpushare.launcher.results import JobResult
+from gpushare.profiles import Profile
+from gpushare.telemetry import layout
+from gpushare.telemetry.reader import Telemetry
+from gpushare.views.live import LiveScreen
+from gpushare.views.profile import curve_picture
+from gpushare.views.summary import build_summary, render_summary
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def memory() -> int:
+    descriptor = os.memfd_create("telemetry")
+    os.ftruncate(descriptor, layout.TOTAL_BYTES)
+    return descriptor
+
+
+def put(descriptor: int, offset: int, names: list[str], **values: int) -> None:
+    for name, value in values.items():
+        os.pwrite(descriptor, struct.pack("<Q", value), offset + 8 * names.index(name))
+
+
+def fill(descriptor: int) -> None:
+    put(descriptor, 0, layout.HEADER, held_bytes=300 * MIB, held_peak_bytes=310 * MIB)
+    put(descriptor, 0, layout.HEADER, overlap_ns=2_000_000_000)
+    for account, iterations in ((1, 40), (2, 38)):
+        slot = layout.HEADER_BYTES + account * layout.SLOT_BYTES
+        put(descriptor, slot, layout.SLOT, state=3, held_bytes=150 * MIB, iterations=iterations)
+        put(descriptor, slot, layout.SLOT, solo_peak_bytes=200 * MIB, begin_ns=1, end_ns=5_000_000_001)
+        put(descriptor, slot, layout.SLOT, solo_iteration_ns=100_000_000, shared_iterations=iterations)
+        put(descriptor, slot, layout.SLOT, shared_iteration_sum_ns=iterations * 110_000_000)
+        put(descriptor, slot, layout.SLOT, door_wait_ns=1_000_000_000)
+
+
+def text_of(renderable: object, width: int = 80) -> str:
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(renderable)
+    return console.export_text()
+
+
+def test_events_are_read_in_order_and_torn_ones_skipped(memory: int) -> None:
+    ring = layout.HEADER_BYTES + layout.ACCOUNTS * layout.SLOT_BYTES + layout.RING_ENTRIES * 32
+    for i in range(3):
+        sequence = 0 if i == 1 else i + 1
+        os.pwrite(memory, struct.pack("<4Q", sequence, 100 + i, 1, i), ring + 32 * i)
+    slot = layout.HEADER_BYTES + layout.SLOT_BYTES
+    put(memory, slot, layout.SLOT, ring_head=3)
+    events, missed = Telemetry(memory).events(1)
+    assert [(e.sequence, e.time_ns, e.kind, e.value) for e in events] == [
+        (1, 100, "open", 0),
+        (3, 102, "open", 2),
+    ]
+    assert missed == 1
+
+
+def test_live_view_fits_80_columns(memory: int) -> None:
+    fill(memory)
+    screen = LiveScreen(["train", "other"], 400 * MIB, Console(width=80))
+    assert "starting" in text_of(screen.render())
+    screen._telemetry = Telemetry(memory)
+    screen.job_started(0, 1)
+    screen._last_line["train"] = "step 40 loss 0.1" + "x" * 200
+    text = text_of(screen.render())
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "300.0 MiB of 400.0 MiB" in text
+    assert "iterating" in text and "step 40" in text and "150.0 MiB" in text
+
+
+def test_summary_has_its_figures(memory: int) -> None:
+    fill(memory)
+    results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "failed", 3, "why", 2)]
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=400 * MIB, duration_s=6.0)
+    assert summary["pool_peak_bytes"] == 310 * MIB
+    assert summary["solo_peaks_sum_bytes"] == 400 * MIB
+    assert summary["overlap_s"] == 2.0
+    assert summary["serial_estimate_s"] == pytest.approx(5 - 1 - 0.4 + 5 - 1 - 0.38)
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    render_summary(summary, console)
+    text = console.export_text()
+    assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
+
+
+def test_a_job_that_never_ran_is_in_the_summary(memory: int) -> None:
+    summary = build_summary(
+        Telemetry(memory), [JobResult("a", "a.py")], policy="zico", budget_bytes=MIB, duration_s=0.1
+    )
+    (job,) = summary["jobs"]
+    assert job["status"] == "waiting" and job["duration_s"] is None and job["iterations"] == 0
+
+
+def test_the_curve_is_highest_at_its_peak() -> None:
+    held = tuple(MIB * n for n in (1, 2, 4, 8, 4, 2, 1))
+    profile = Profile(
+        "a", "2", "cpu", MIB, 0, 0, 0, 8 * MIB, 8 * MIB, 0, 0.7, held, tuple(i / 10 for i in range(7))
+    )
+    picture = curve_picture(profile, 35, 4)
+    assert len({len(line) for line in picture}) == 1
+    top = picture[0].split("|")[1]
+    assert top[:15].strip() == "" and "█" in top[15:21] and top[21:].strip() == ""
