@@ -73,9 +73,9 @@ def test_an_exit_code_is_told(gpushare: Run, tmp_path: Path) -> None:
 
 
 def test_a_budget_too_small_for_one_job_is_refused_with_figures(gpushare: Run) -> None:
-    done = gpushare("run", "big.py 5", "train.py 5", "--budget", "200MiB")
+    done = gpushare("run", "big.py 5", "train.py 5", "--budget", "150MiB")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "big needs at least" in done.stdout and "the budget is 200.0 MiB" in done.stdout
+    assert "big needs at least" in done.stdout and "the budget is 150.0 MiB" in done.stdout
 
 
 def test_a_script_sees_its_own_world(gpushare: Run, plain: Run, tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_both_jobs_doubling_their_batch_does_not_hang(gpushare: Run, tmp_path: P
         "    loss = m(torch.randn(4096 if step < 10 else 8192, 512)).square().mean()\n"
         "    o.zero_grad(); loss.backward(); o.step()\n"
     )
-    done = gpushare("run", "grow.py", "grow.py", "--budget", "220MiB", "--summary", "s.json")
-    assert done.returncode in (0, 1)
+    done = gpushare("run", "grow.py", "grow.py", "--budget", "320MiB", "--summary", "s.json")
+    assert done.returncode in (0, 1, 3)
     jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
     assert any(j["iterations"] == 30 for j in jobs)
 

@@ -102,7 +102,7 @@ class JobRunner:
 
     def _guarded(self, job: JobContext) -> Outcome:
         try:
-            code = script.load(self._spec["kind"], self._spec["target"], job)
+            code = script.load(self._spec["kind"], self._spec["target"], self._spec["cwd"], job)
             vars(job.main)["__builtins__"] = __builtins__
             exec(code, vars(job.main))
             outcome = Outcome("ok", 0)

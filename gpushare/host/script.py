@@ -12,7 +12,7 @@ from typing import Any
 from gpushare.isolation.context import JobContext
 
 
-def load(kind: str, target: str, job: JobContext) -> types.CodeType:
+def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
     """Compile the script and prepare the job's `__main__` for it.
 
     :raises ImportError: a module given with `-m` was not found.
@@ -29,8 +29,9 @@ def load(kind: str, target: str, job: JobContext) -> types.CodeType:
             __cached__=spec.cached,
         )
         return code  # type: ignore[no-any-return]
-    names.update(__file__=target, __spec__=None, __package__=None, __cached__=None)
-    return compile(Path(target).read_bytes(), target, "exec", dont_inherit=True)
+    path = str(Path(cwd) / target)
+    names.update(__file__=path, __spec__=None, __package__=None, __cached__=None)
+    return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
 
 
 def search_path(kind: str, target: str, cwd: str) -> str:

@@ -81,7 +81,8 @@ void Governor::add_pages(Account& a, uint64_t n, bool over) {
   held_peak_ = std::max(held_peak_, held_);
   a.held_max_here = std::max(a.held_max_here, held);
   if (over) {
-    a.overrun_here = std::max(a.overrun_here, held - a.curve.claim(a.recorder.ordinal()));
+    uint64_t claim = a.curve.claim(a.recorder.ordinal());
+    if (held > claim) a.overrun_here = std::max(a.overrun_here, held - claim);
     if (!a.overrunning) note_overrun(a);
   }
   uint64_t page = pool_.page_bytes();
@@ -151,10 +152,16 @@ void Governor::sleep(Waiter& w, Lock& lock) {
     GilReleased released;
     lock.lock();
     w.wake.wait(lock, [&] { return w.done; });
-    --a.waiting_threads;
     lock.unlock();
   }
   lock.lock();
+}
+
+// Lets a waiter go on. From here on it counts as running, though its thread has yet to wake.
+void Governor::release(Waiter& w) {
+  --accounts_[w.id].waiting_threads;
+  w.done = true;
+  w.wake.notify_one();
 }
 
 void Governor::uncharge(uint32_t id, uint64_t n) {
@@ -221,9 +228,8 @@ void Governor::pump() {
       w.granted_ns = now_ns();
     }
     w.refused = verdict == Verdict::kImpossible;
-    w.done = true;
     it = memory_waiters_.erase(it);
-    w.wake.notify_one();
+    release(w);
   }
   for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
     Waiter& w = **it;
@@ -235,8 +241,7 @@ void Governor::pump() {
     it = door_waiters_.erase(it);
     open(accounts_[w.id]);
     w.granted_ns = now_ns();
-    w.done = true;
-    w.wake.notify_one();
+    release(w);
   }
 }
 
@@ -271,7 +276,8 @@ void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
 // The safety check can't foresee bytes that exceed their claim. When every open iteration waits and
 // nothing has moved for a while, the budget itself (headroom included) is the last reserve; after
 // that the job that overran, else the one that asked last, gets an out-of-memory error.
-void Governor::resolve_wedge(uint64_t now) {
+void Governor::resolve_wedge() {
+  uint64_t now = now_ns();  // under the lock: no free is later
   bool stuck = !memory_waiters_.empty();
   for (const Account& a : accounts_)
     if (a.open && a.waiting_threads == 0) stuck = false;
@@ -286,18 +292,17 @@ void Governor::resolve_wedge(uint64_t now) {
   for (Waiter* w : memory_waiters_) {
     Account& a = accounts_[w->id];
     if (held_ + w->pages <= budget_) {
-      add_pages(a, w->pages, true);
+      add_pages(a, w->pages, a.open && a.trusted());
       w->granted_ns = now;
-      w->done = true;
       memory_waiters_.remove(w);
-      w->wake.notify_one();
+      release(*w);
       return;
     }
     if (a.overrunning) victim = w;
   }
   memory_waiters_.remove(victim);
-  victim->refused = victim->done = true;
-  victim->wake.notify_one();
+  victim->refused = true;
+  release(*victim);
 }
 
 void Governor::learn(Account& a, uint64_t duration_ns) {
@@ -336,7 +341,7 @@ void Governor::set_state(const Account& a, State state) {
   if (a.id) telemetry_->slot(a.id, kState, a.ended ? kEnded : state);
 }
 
-void Governor::tick(uint64_t now) {
+void Governor::tick() {
   Lock lock(mutex_);
   const PoolCounters& c = pool_.counters();
   uint64_t page = pool_.page_bytes();
@@ -354,7 +359,7 @@ void Governor::tick(uint64_t now) {
     telemetry_->slot(i, kFrees, a.frees);
   }
   pump();  // progress alone may have lowered a claim or passed a permit's point
-  resolve_wedge(now);
+  resolve_wedge();
 }
 
 std::string Governor::check() {

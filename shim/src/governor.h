@@ -95,7 +95,7 @@ class Governor {
   void unpark_others(uint32_t id);
 
   // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.
-  void tick(uint64_t now);
+  void tick();
   bool iterating_past_profile(uint32_t id);
   std::string check();
 
@@ -121,6 +121,7 @@ class Governor {
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   void wait_for_memory(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
   void sleep(Waiter& w, Lock& lock);
+  void release(Waiter& w);
 
   bool may_open(Account& a, const Waiter* self, bool* lacks_permit);
   bool permits_hold(const Account& a, bool* lacks_permit) const;
@@ -132,7 +133,7 @@ class Governor {
   void changed();
   void set_state(const Account& a, State state);
   bool all_parked(uint32_t except) const;
-  void resolve_wedge(uint64_t now);
+  void resolve_wedge();
 
   std::mutex mutex_;
   Pool pool_;

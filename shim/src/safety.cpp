@@ -18,9 +18,7 @@ bool is_safe(Open* open, uint32_t n, uint64_t available) {
   std::sort(open, open + n, finishes_before);
   for (uint32_t i = 0; i < n; ++i) {
     if (open[i].claim - open[i].held > available) return false;
-    available += open[i].held;
-    if (open[i].residue > available) return false;
-    available -= open[i].residue;
+    available = available + open[i].held - open[i].residue;  // the claim covers the residue
   }
   return true;
 }

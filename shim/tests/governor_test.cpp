@@ -8,7 +8,6 @@
 #include <random>
 #include <thread>
 
-#include "../src/clock.h"
 #include "../src/devices/host.h"
 #include "check.h"
 
@@ -29,7 +28,7 @@ struct World {
       : governor(&device, policy, kPage, budget, budget * 16, &telemetry), ticker([this] {
           while (!ending) {
             std::this_thread::sleep_for(milliseconds(5));
-            governor.tick(now_ns());
+            governor.tick();
             CHECK_EMPTY(governor.check());
           }
         }) {}
