@@ -171,3 +171,13 @@ def test_the_host_ends_with_its_parent(tmp_path: Path) -> None:
     while host.is_running() and host.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not host.is_running() or host.status() == psutil.STATUS_ZOMBIE
+
+
+def test_the_users_directory_does_not_hide_our_modules(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "gpushare").mkdir()
+    (tmp_path / "gpushare" / "__init__.py").write_text("raise SystemExit('the wrong gpushare')\n")
+    (tmp_path / "rich.py").write_text("raise SystemExit('the wrong rich')\n")
+    (tmp_path / "hello.py").write_text("import os\nprint('hello')\n")
+    done = gpushare("run", "hello.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hello | hello" in done.stdout

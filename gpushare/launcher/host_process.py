@@ -16,6 +16,9 @@ import psutil
 
 from gpushare import native
 
+# Not -m: that would look for gpushare, and for everything else, in the user's directory first.
+_START = "import sys; sys.path.pop(0); from gpushare.host.entry import main; sys.exit(main(int(sys.argv[1])))"
+
 
 class HostProcess:
     """The host and all its descendants: a session of their own, so that the terminal's Ctrl-C is ours.
@@ -28,7 +31,7 @@ class HostProcess:
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpushare.host", str(theirs.fileno())],
+            [sys.executable, "-c", _START, str(theirs.fileno())],
             pass_fds=[theirs.fileno(), *descriptors],
             stdin=None if give_stdin else subprocess.DEVNULL,
             stdout=log,

@@ -72,7 +72,3 @@ def _listen(messages: Any, runners: list[Any]) -> None:
             for runner in runners:
                 runner.interrupt()
     os.killpg(0, signal.SIGKILL)  # the parent is gone: nothing of ours may stay behind
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[-1])))

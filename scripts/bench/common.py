@@ -1,0 +1,89 @@
+"""What the benchmarks share: running the console script, and writing results as they came out."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "scripts" / "examples"
+RESULTS = Path(__file__).parent / "results"
+GPUSHARE = str(Path(sys.executable).with_name("gpushare"))
+KEEP_PAGES = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 40),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+
+
+def environment(threads: int | None, home: Path, extra: dict[str, str] | None = None) -> dict[str, str]:
+    """An environment with a home of its own, so that no profile of an earlier run is found."""
+    env = {**os.environ, "XDG_STATE_HOME": str(home / "state"), "XDG_CACHE_HOME": str(home / "cache")}
+    if threads:
+        env["OMP_NUM_THREADS"] = str(threads)
+    return {**env, **(extra or {})}
+
+
+def run_gpushare(jobs: list[str], budget_bytes: int, threads: int | None, *options: str) -> dict[str, Any]:
+    """Run jobs with nothing known of them; the summary, with `wall_s` around the whole command."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        summary = home / "summary.json"
+        command = [GPUSHARE, "run", *jobs, "--budget", str(budget_bytes), "--summary", str(summary), *options]
+        start = time.monotonic()
+        subprocess.run(command, env=environment(threads, home), check=True, capture_output=True)
+        wall_s = time.monotonic() - start
+        result: dict[str, Any] = json.loads(summary.read_text())
+    return {**result, "wall_s": wall_s}
+
+
+def run_plain(job: str, threads: int | None, extra: dict[str, str] | None = None) -> tuple[float, str]:
+    """Seconds and stdout of a script under plain python."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = environment(threads, Path(folder), extra)
+        start = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, *job.split()], env=env, check=True, capture_output=True, text=True
+        )
+        return time.monotonic() - start, done.stdout
+
+
+def profile(job: str, threads: int | None) -> dict[str, Any]:
+    """`gpushare profile --json` of a job."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [GPUSHARE, "profile", "--json", *job.split()]
+        done = subprocess.run(
+            command, env=environment(threads, Path(folder)), check=True, capture_output=True, text=True
+        )
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None:
+    """Write NAME.json and NAME.md to the results; the first row of `table` is its heading."""
+    about = {
+        "date": datetime.date.today().isoformat(),
+        "command": command,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
+        f"{psutil.virtual_memory().total >> 30} GiB, Linux {platform.release().split('-')[0]}",
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "gpushare": version("gpushare"),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps({**about, "figures": figures}, indent=2) + "\n")
+    lines = [f"# {name}", "", *(f"- {key}: {value}" for key, value in about.items()), ""]
+    heading, *rows = table
+    lines += ["| " + " | ".join(map(str, heading)) + " |", "|" + "---|" * len(heading)]
+    lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))

@@ -1,0 +1,77 @@
+"""Two copies of a job whose activations dominate, side by side at budgets below two solo peaks.
+
+Time of the pair over the time of the same two one after the other, each under gpushare. The serial runs come
+before and after the pairs (A B B B A), profiling and start-up counted on both sides. Beside it plain python,
+and plain python with glibc told to keep its pages.
+"""
+
+import argparse
+import shlex
+import sys
+from typing import Any
+
+from common import EXAMPLES, KEEP_PAGES, profile, run_gpushare, run_plain, write
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--threads", type=int, default=1, help="intra-op threads of each job; 0: torch's default")
+parser.add_argument("--steps", type=int, default=60)
+parser.add_argument("--batch-size", type=int, default=400)
+parser.add_argument("--budgets", default="1.3,1.1,1.05", help="in solo peaks")
+parser.add_argument("--name", default="pair")
+parser.add_argument("--plain", action="store_true", help="measure plain python too")
+args = parser.parse_args()
+
+threads = args.threads or None
+job = f"{EXAMPLES / 'digits_cnn.py'} --steps {args.steps} --batch-size {args.batch_size}"
+peak = profile(job, threads)["peak_held_bytes"]
+budgets = [float(b) for b in args.budgets.split(",")]
+
+
+def serial() -> float:
+    budget = int(peak * max(budgets))
+    return sum(run_gpushare([job], budget, threads)["wall_s"] for _ in range(2))
+
+
+def pair(factor: float) -> dict[str, Any]:
+    return {"budget": factor, **run_gpushare([job, job], int(peak * factor), threads)}
+
+
+serial_s = [serial()]
+pairs = [pair(b) for b in budgets]
+serial_s.append(serial())
+plain = {}
+if args.plain:
+    plain["plain"] = 2 * run_plain(job, threads)[0]
+    plain["plain, pages kept"] = 2 * run_plain(job, threads, KEEP_PAGES)[0]
+
+mean_serial = sum(serial_s) / 2
+table: list[list[Any]] = [
+    [
+        "budget (solo peaks)",
+        "time, s",
+        "over serial",
+        "pool peak (solo peaks)",
+        "both advance",
+        "pages passed/iter",
+    ]
+]
+for p in pairs:
+    iterations = sum(j["iterations"] for j in p["jobs"])
+    table.append(
+        [
+            p["budget"],
+            f"{p['wall_s']:.1f}",
+            f"{p['wall_s'] / mean_serial:.3f}",
+            f"{p['pool_peak_bytes'] / peak:.3f}",
+            f"{p['overlap_s'] / p['eligible_s']:.2f}",
+            f"{p['pages_changed_owner'] / iterations:.0f}",
+        ]
+    )
+spread = f"{serial_s[0]:.1f} and {serial_s[1]:.1f}"
+table.append(["serial, under gpushare", spread, "1", "-", "-", "-"])
+table += [[f"serial, {k}", f"{s:.1f}", f"{s / mean_serial:.3f}", "-", "-", "-"] for k, s in plain.items()]
+figures = {"solo_peak_bytes": peak, "serial_s": serial_s, "pairs": pairs, **plain}
+for p in pairs:
+    for j in p["jobs"]:
+        j["command"] = j["command"].replace(str(EXAMPLES), "scripts/examples")
+write(args.name, shlex.join(["python", "scripts/bench/pair.py", *sys.argv[1:]]), figures, table)
