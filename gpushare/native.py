@@ -74,9 +74,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_wait_change": (_U64, (_U64, _U64)),
     "gs_park_others": (ctypes.c_int, (_I32, _U64)),
     "gs_unpark_others": (None, (_I32,)),
+    "gs_trim": (None, (_I32,)),
     "gs_owner": (_I32, (_PTR,)),
     "gs_generator_calls": (ctypes.c_int, ()),
     "gs_check": (ctypes.c_int, ()),
+    "gs_telemetry_bytes": (ctypes.c_uint64, ()),
+    "gs_pool_get": (ctypes.c_int, (_U64S,)),
+    "gs_try_alloc": (_PTR, (_U64, _I32, _I32, _U64, ctypes.c_uint32)),
+    "gs_free": (None, (_PTR, _I32, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
 _QUICK = ("gs_nowait", "gs_iteration_mark", "gs_thread_account")
@@ -142,6 +147,12 @@ def start(
     )
     if _lib().gs_start(ctypes.byref(config)) != 0:
         raise NativeError(_last_error())
+
+
+def telemetry_bytes() -> int:
+    """Length of the telemetry memory as the shim lays it out."""
+    count: int = _lib().gs_telemetry_bytes()
+    return count
 
 
 def job_begin(priority: int, warmup_iterations: int) -> int:
@@ -254,6 +265,45 @@ def generator_calls() -> int:
     """How often torch has asked for its default CPU generator through the shim."""
     calls: int = _lib().gs_generator_calls()
     return calls
+
+
+def allocate(count: int, account: int) -> int:
+    """Address of a block of `count` bytes, more than zero, charged to `account`.
+
+    :raises NativeError: out of memory, with the figures.
+    """
+    address: int | None = _lib().gs_try_alloc(count, -1, account, 0, 0)
+    if address is None:
+        raise NativeError(_last_error())
+    return address
+
+
+def free(address: int) -> None:
+    """Give a block back."""
+    _lib().gs_free(address, -1, 0)
+
+
+def trim(account: int) -> None:
+    """Give back the pages of the account that hold no block."""
+    _lib().gs_trim(account)
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """The pool now."""
+
+    held_bytes: int
+    headroom_bytes: int
+    shared_bytes: int
+    free_ranges: int
+
+
+def pool_state() -> PoolState:
+    """Held by all, kept for overruns, held by nobody's job; ranges of free addresses."""
+    out = (ctypes.c_uint64 * 4)()
+    if _lib().gs_pool_get(out) != 0:
+        raise NativeError(_last_error())
+    return PoolState(*out)
 
 
 def check() -> None:

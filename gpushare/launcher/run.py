@@ -174,12 +174,14 @@ class Run:
         if result.status != "failed" or "gpushare: out of memory" not in (result.message or ""):
             return
         view = self.telemetry.job(result.account or 0)
-        if view.oom_alone:
+        needs = f"{result.name} needs at least {format_bytes(view.needs_at_least_bytes)}"
+        budget = f"the budget is {format_bytes(self.plan.budget_bytes)}"
+        if view.refusal == layout.ALONE_TOO_LARGE:
+            result.status, result.message = "refused", f"{needs}, and {budget}"
+        elif view.refusal == layout.TOO_LARGE_BESIDE_OTHERS:
             result.status = "refused"
-            result.message = (
-                f"{result.name} needs at least {format_bytes(view.needs_at_least_bytes)}, "
-                f"and the budget is {format_bytes(self.plan.budget_bytes)}"
-            )
+            keep = f"beside the {format_bytes(view.others_keep_bytes)} that the other jobs keep"
+            result.message = f"{needs} {keep}, and {budget}: run it later or with fewer others"
 
     def _end(self, host: HostProcess, done: bool) -> None:
         status = host.wait()

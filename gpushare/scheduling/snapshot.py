@@ -36,10 +36,14 @@ class JobState:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All jobs that have not ended, and what they share."""
+    """All jobs that have not ended, and what they share.
+
+    `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
+    """
 
     budget_bytes: int
     jobs: tuple[JobState, ...]
+    reserved_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,31 @@ class Permit:
 def compress(
     held_bytes: Sequence[int], time_s: Sequence[float], residue_bytes: int, steps: int = 256
 ) -> IterationCurve:
-    """Cut a curve of any length to at most `steps` pieces, each with the most that it holds."""
-    length = len(held_bytes)
-    stride = max(1, -(-length // steps))
-    starts = range(0, length, stride)
+    """Cut a curve of any length to at most `steps` pieces, each with the most that it holds.
+
+    A piece ends where what is held has moved away from the piece's beginning, so that long flat stretches
+    cost one piece and steep ones stay sharp.
+    """
+    starts = _cuts(held_bytes, steps)
+    ends = [*starts[1:], len(held_bytes)]
     return IterationCurve(
         ordinals=tuple(starts),
-        held_bytes=tuple(max(held_bytes[i : i + stride]) for i in starts),
+        held_bytes=tuple(max(held_bytes[i:j]) for i, j in zip(starts, ends, strict=True)),
         time_s=tuple(time_s[i] for i in starts),
-        duration_s=time_s[-1] if length else 0.0,
+        duration_s=time_s[-1] if time_s else 0.0,
         residue_bytes=residue_bytes,
     )
+
+
+def _cuts(held_bytes: Sequence[int], steps: int) -> list[int]:
+    stride = -(-len(held_bytes) // (16 * steps)) or 1  # bounds the work for curves of a million points
+    peak = max(held_bytes, default=0)
+    tolerance = peak / (2 * steps)
+    while True:
+        starts: list[int] = []
+        for i in range(0, len(held_bytes), stride):
+            if not starts or abs(held_bytes[i] - held_bytes[starts[-1]]) > tolerance:
+                starts.append(i)
+        if len(starts) <= steps:
+            return starts
+        tolerance *= 1.5

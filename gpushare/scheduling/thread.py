@@ -60,7 +60,9 @@ class SchedulerThread:
             return
         self._versions = versions
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
-        for permit in self._policy(Snapshot(self._budget_bytes, jobs)):
+        pool = native.pool_state()
+        reserved_bytes = pool.headroom_bytes + pool.shared_bytes
+        for permit in self._policy(Snapshot(self._budget_bytes, jobs, reserved_bytes)):
             ordinal = native.NEVER if permit.ordinal is None else permit.ordinal
             native.permit_set(permit.account, permit.after, ordinal, round(permit.shift_s * 1e9))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 MAGIC = 0x4750555348415245
 ACCOUNTS, HEADER_BYTES, SLOT_BYTES, RING_ENTRIES = 64, 4096, 512, 4096
-TOTAL_BYTES = HEADER_BYTES + ACCOUNTS * SLOT_BYTES + ACCOUNTS * RING_ENTRIES * 32
+WAKE_ENTRIES = 16384
+WAKES_AT = HEADER_BYTES + ACCOUNTS * SLOT_BYTES + ACCOUNTS * RING_ENTRIES * 32
+TOTAL_BYTES = WAKES_AT + WAKE_ENTRIES * 8
 
 HEADER = [
     "magic",
@@ -29,6 +31,7 @@ HEADER = [
     "park_ns",
     "ring_entries",
     "policy",
+    "wakes",
 ]
 SLOT = [
     "state",
@@ -66,7 +69,8 @@ SLOT = [
     "end_ns",
     "solo_live_peak_bytes",
     "longest_wake_ns",
-    "oom_alone",
+    "refusal",
+    "others_keep_bytes",
 ]
 STATES = (
     "starting",
@@ -77,6 +81,7 @@ STATES = (
     "waits for memory",
     "ended",
 )
+ALONE_TOO_LARGE, TOO_LARGE_BESIDE_OTHERS = 1, 2  # values of "refusal"
 EVENTS = (
     "",
     "open",

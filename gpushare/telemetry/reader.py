@@ -68,6 +68,11 @@ class Telemetry:
         events = [e for n in range(first, head) if (e := self._event(account, n))]
         return events, head - since - len(events)
 
+    def wakes_ns(self) -> list[int]:
+        """From letting a waiter go to its running again: the latest wake-ups of all jobs, in nanoseconds."""
+        count = min(self.pool().wakes, layout.WAKE_ENTRIES)
+        return list(struct.unpack_from(f"<{count}Q", self._memory, layout.WAKES_AT))
+
     def _event(self, account: int, index: int) -> Event | None:
         ring = layout.HEADER_BYTES + layout.ACCOUNTS * layout.SLOT_BYTES
         at = ring + (account * layout.RING_ENTRIES + index % layout.RING_ENTRIES) * 32

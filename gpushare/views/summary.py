@@ -35,6 +35,7 @@ def build_summary(
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
         "serial_estimate_s": None if None in estimates else sum(estimates),
         **_pages(pool),
+        "wakes": _wakes(telemetry.wakes_ns()),
         "jobs": jobs,
     }
 
@@ -48,6 +49,19 @@ def _pages(pool: PoolView) -> dict[str, Any]:
         "park_s": pool.park_ns / 1e9,
         "pool_base": pool.pool_base,
         "pool_reserved_bytes": pool.pool_reserved_bytes,
+    }
+
+
+def _wakes(latencies_ns: list[int]) -> dict[str, Any]:
+    """From the free that made room to the waiter running again, over the latest wake-ups."""
+    if not latencies_ns:
+        return {"count": 0, "median_s": None, "p99_s": None, "longest_s": None}
+    ordered = sorted(latencies_ns)
+    return {
+        "count": len(ordered),
+        "median_s": ordered[len(ordered) // 2] / 1e9,
+        "p99_s": ordered[len(ordered) * 99 // 100] / 1e9,
+        "longest_s": ordered[-1] / 1e9,
     }
 
 

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import psutil
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "scripts" / "examples"
+JOBS = ROOT / "scripts" / "bench" / "jobs"
 RESULTS = Path(__file__).parent / "results"
 GPUSHARE = str(Path(sys.executable).with_name("gpushare"))
 KEEP_PAGES = {
@@ -33,16 +35,62 @@ def environment(threads: int | None, home: Path, extra: dict[str, str] | None = 
     return {**env, **(extra or {})}
 
 
-def run_gpushare(jobs: list[str], budget_bytes: int, threads: int | None, *options: str) -> dict[str, Any]:
-    """Run jobs with nothing known of them; the summary, with `wall_s` around the whole command."""
+Mapping = tuple[int, int, int]  # begin, end, resident bytes
+
+
+def resident_mappings(pid: int) -> list[Mapping]:
+    """What lies in a process's memory, from /proc/PID/smaps; nothing if the process is gone."""
+    found: list[Mapping] = []
+    try:
+        with open(f"/proc/{pid}/smaps") as lines:
+            for line in lines:
+                if "-" in line.split(" ", 1)[0]:
+                    begin, end = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
+                elif line.startswith("Rss:"):
+                    found.append((begin, end, int(line.split()[1]) * 1024))
+    except OSError:
+        return []
+    return found
+
+
+def watch(process: subprocess.Popen[bytes], every_s: float = 0.2) -> list[list[Mapping]]:
+    """Sample the mappings of the host, the first child of `process`, until `process` ends."""
+    samples = []
+    while process.poll() is None:
+        for child in psutil.Process(process.pid).children()[:1]:
+            samples.append(resident_mappings(child.pid))
+        time.sleep(every_s)
+    return samples
+
+
+def largest_in(samples: list[list[Mapping]], begin: int, length: int) -> int:
+    """Most bytes that were resident in an address range at once."""
+    end = begin + length
+    return max((sum(r for b, e, r in s if b >= begin and e <= end) for s in samples), default=0)
+
+
+def run_gpushare(
+    jobs: list[str], budget_bytes: int, threads: int | None, *options: str, sample: bool = False
+) -> dict[str, Any]:
+    """Run jobs with nothing known of them; the summary, with `wall_s` around the whole command.
+
+    With `sample` also `pool_rss_bytes`: the most that was resident in the pool's range, seen from outside.
+    """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         summary = home / "summary.json"
         command = [GPUSHARE, "run", *jobs, "--budget", str(budget_bytes), "--summary", str(summary), *options]
         start = time.monotonic()
-        subprocess.run(command, env=environment(threads, home), check=True, capture_output=True)
+        with (home / "out").open("wb") as out:
+            process = subprocess.Popen(command, env=environment(threads, home), stdout=out, stderr=out)
+            samples = watch(process) if sample else []
+            status = process.wait()
         wall_s = time.monotonic() - start
+        if status != 0:
+            sys.exit(f"{shlex.join(command)} ended with {status}:\n{(home / 'out').read_text()}")
         result: dict[str, Any] = json.loads(summary.read_text())
+    if sample:
+        result["pool_rss_bytes"] = largest_in(samples, result["pool_base"], result["pool_reserved_bytes"])
     return {**result, "wall_s": wall_s}
 
 

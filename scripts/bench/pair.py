@@ -10,19 +10,21 @@ import shlex
 import sys
 from typing import Any
 
-from common import EXAMPLES, KEEP_PAGES, profile, run_gpushare, run_plain, write
+from common import EXAMPLES, JOBS, KEEP_PAGES, ROOT, profile, run_gpushare, run_plain, write
 
+SCRIPTS = {"deep_cnn": JOBS / "deep_cnn.py", "digits_cnn": EXAMPLES / "digits_cnn.py"}
 parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--job", choices=SCRIPTS, default="deep_cnn")
+parser.add_argument("--options", default="", help="more arguments of the job")
 parser.add_argument("--threads", type=int, default=1, help="intra-op threads of each job; 0: torch's default")
 parser.add_argument("--steps", type=int, default=60)
-parser.add_argument("--batch-size", type=int, default=400)
 parser.add_argument("--budgets", default="1.3,1.1,1.05", help="in solo peaks")
 parser.add_argument("--name", default="pair")
 parser.add_argument("--plain", action="store_true", help="measure plain python too")
 args = parser.parse_args()
 
 threads = args.threads or None
-job = f"{EXAMPLES / 'digits_cnn.py'} --steps {args.steps} --batch-size {args.batch_size}"
+job = f"{SCRIPTS[args.job]} --steps {args.steps} {args.options}".strip()
 peak = profile(job, threads)["peak_held_bytes"]
 budgets = [float(b) for b in args.budgets.split(",")]
 
@@ -33,7 +35,7 @@ def serial() -> float:
 
 
 def pair(factor: float) -> dict[str, Any]:
-    return {"budget": factor, **run_gpushare([job, job], int(peak * factor), threads)}
+    return {"budget": factor, **run_gpushare([job, job], int(peak * factor), threads, sample=True)}
 
 
 serial_s = [serial()]
@@ -44,34 +46,34 @@ if args.plain:
     plain["plain"] = 2 * run_plain(job, threads)[0]
     plain["plain, pages kept"] = 2 * run_plain(job, threads, KEEP_PAGES)[0]
 
-mean_serial = sum(serial_s) / 2
-table: list[list[Any]] = [
-    [
-        "budget (solo peaks)",
-        "time, s",
-        "over serial",
-        "pool peak (solo peaks)",
-        "both advance",
-        "pages passed/iter",
-    ]
-]
-for p in pairs:
+
+def row(p: dict[str, Any]) -> list[Any]:
     iterations = sum(j["iterations"] for j in p["jobs"])
-    table.append(
-        [
-            p["budget"],
-            f"{p['wall_s']:.1f}",
-            f"{p['wall_s'] / mean_serial:.3f}",
-            f"{p['pool_peak_bytes'] / peak:.3f}",
-            f"{p['overlap_s'] / p['eligible_s']:.2f}",
-            f"{p['pages_changed_owner'] / iterations:.0f}",
-        ]
-    )
+    shifts = [j["time_shift_s"] for j in p["jobs"]]
+    forecasts = [j["predicted_time_shift_s"] for j in p["jobs"]]
+    return [
+        p["budget"],
+        f"{p['wall_s']:.1f}",
+        f"{p['wall_s'] / mean_serial:.3f}",
+        f"{p['pool_peak_bytes'] / peak:.3f}",
+        f"{p['pool_rss_bytes'] / peak:.3f}",
+        f"{p['overlap_s'] / p['eligible_s']:.2f}",
+        f"{p['pages_changed_owner'] / iterations:.0f}",
+        " ".join(f"{f:.2f}/{s:.2f}" for f, s in zip(forecasts, shifts, strict=True)),
+        p["python_grants"],
+    ]
+
+
+mean_serial = sum(serial_s) / 2
+heading = ["budget (solo peaks)", "time, s", "over serial", "pool peak (solo peaks)", "pool Rss (solo peaks)"]
+heading += ["both advance", "pages passed/iteration", "shift forecast/measured, s", "Python grants"]
+table: list[list[Any]] = [heading, *map(row, pairs)]
+blank = ["-"] * 6
 spread = f"{serial_s[0]:.1f} and {serial_s[1]:.1f}"
-table.append(["serial, under gpushare", spread, "1", "-", "-", "-"])
-table += [[f"serial, {k}", f"{s:.1f}", f"{s / mean_serial:.3f}", "-", "-", "-"] for k, s in plain.items()]
+table.append(["serial, under gpushare", spread, "1", *blank])
+table += [[f"serial, {k}", f"{s:.1f}", f"{s / mean_serial:.3f}", *blank] for k, s in plain.items()]
 figures = {"solo_peak_bytes": peak, "serial_s": serial_s, "pairs": pairs, **plain}
 for p in pairs:
     for j in p["jobs"]:
-        j["command"] = j["command"].replace(str(EXAMPLES), "scripts/examples")
+        j["command"] = j["command"].replace(f"{ROOT}/", "")
 write(args.name, shlex.join(["python", "scripts/bench/pair.py", *sys.argv[1:]]), figures, table)

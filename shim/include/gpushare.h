@@ -74,11 +74,18 @@ GS_EXPORT void gs_unpark_others(gs_account job);
 // Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0.
 GS_EXPORT void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                          gs_arena arena);
+// The same for callers that can't catch: null, with gs_last_error() set.
+GS_EXPORT void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
+                             gs_arena arena);
 GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
+// Gives back the pages of the account that hold no block.
+GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
 GS_EXPORT int gs_generator_calls(void);  // calls of the interposed default-generator symbol so far
 // Walks pool and heaps. 0 if every invariant holds, else -1 with gs_last_error() set.
 GS_EXPORT int gs_check(void);
+// Now: bytes held by all, headroom, held by `shared`; number of ranges of free addresses.
+GS_EXPORT int gs_pool_get(uint64_t out[4]);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ namespace {
 
 Runtime* g_runtime = nullptr;
 bool g_in_child = false;
-thread_local char t_error[256];
+thread_local char t_error[512];
 
 int fail(const std::string& text) {
   strncpy(t_error, text.c_str(), sizeof t_error - 1);
@@ -186,6 +186,16 @@ void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs
   return p;
 }
 
+void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
+                   gs_arena arena) {
+  try {
+    return gs_alloc(bytes, device, account, stream, arena);
+  } catch (const std::exception& e) {
+    fail(e.what());
+    return nullptr;
+  }
+}
+
 void gs_free(void* address, int32_t, gs_stream) {
   if (!address) return;
   if (g_runtime && g_runtime->contains(address)) {
@@ -195,6 +205,11 @@ void gs_free(void* address, int32_t, gs_stream) {
   free(address);
 }
 
+void gs_trim(gs_account account) {
+  Runtime* r = active();
+  if (r && account >= 0 && account < GS_MAX_ACCOUNTS) r->trim(static_cast<uint32_t>(account));
+}
+
 gs_account gs_owner(const void* address) { return g_runtime ? g_runtime->owner(address) : -1; }
 
 int gs_check(void) {
@@ -202,6 +217,18 @@ int gs_check(void) {
   if (!r) return fail("not started");
   std::string wrong = r->check();
   return wrong.empty() ? 0 : fail(wrong);
+}
+
+int gs_pool_get(uint64_t out[4]) {
+  Runtime* r = active();
+  if (!r) return fail("not started");
+  PoolState s = r->governor().pool_state();
+  uint64_t page = r->governor().pool().page_bytes();
+  out[0] = s.held * page;
+  out[1] = s.headroom * page;
+  out[2] = s.shared * page;
+  out[3] = s.free_ranges;
+  return 0;
 }
 
 }  // extern "C"

@@ -26,7 +26,8 @@ void Recorder::note(uint64_t held_pages) {
   uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
   if (i >= kCapacity) return;
   held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
-  if (i < kAllTimed || i % 64 == 0) time_[i].store(now_ns() - start_ns_, std::memory_order_relaxed);
+  if (i < kAllTimed || i % 64 == 0)
+    time_[i].store(now_ns() - start_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 void Curve::set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,

@@ -16,9 +16,11 @@ class Recorder {
 
   bool reserve();
   void restart(uint64_t start_ns) {
-    start_ns_ = start_ns;
+    start_ns_.store(start_ns, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
   }
+  // Waiting is not part of the curve's time.
+  void skip(uint64_t waited_ns) { start_ns_.fetch_add(waited_ns, std::memory_order_relaxed); }
   uint32_t ordinal() const { return next_.load(std::memory_order_relaxed); }
   void note(uint64_t held_pages);
   uint32_t length() const { return ordinal() < kCapacity ? ordinal() : kCapacity; }
@@ -30,7 +32,7 @@ class Recorder {
 
  private:
   std::atomic<uint32_t> next_{0};
-  uint64_t start_ns_ = 0;
+  std::atomic<uint64_t> start_ns_{0};
   std::atomic<uint32_t>* held_ = nullptr;  // mapped once, never given back
   std::atomic<uint64_t>* time_ = nullptr;
 };

@@ -54,13 +54,11 @@ void Governor::pass_door(uint32_t id) {
   Account& a = accounts_[id];
   if (!a.door_pending.exchange(false) || a.ended) return;
   if (a.open) close(a);
-  bool lacks_permit = false;
-  if (may_open(a, nullptr, &lacks_permit)) {
+  if (may_open(a, nullptr)) {
     open(a);
     pump();
     return;
   }
-  if (lacks_permit) telemetry_->add(id, kPythonGrants, 1);
   Waiter w{.id = id, .pages = 0, .since_ns = now_ns(), .wake = {}};
   door_waiters_.push_back(&w);
   set_state(a, kAtDoor);
@@ -69,15 +67,20 @@ void Governor::pass_door(uint32_t id) {
   sleep(w, lock);
   uint64_t now = now_ns();
   telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
-  telemetry_->event(id, kDoorWaitEnd, now - w.granted_ns);
-  telemetry_->raise(id, kLongestWakeNs, now - w.granted_ns);
+  telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0);
+  if (w.granted_ns) telemetry_->wake(id, now - w.granted_ns);
+  if (w.refused) {
+    uint64_t held = a.held.load(std::memory_order_relaxed);
+    uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
+    refuse(a, more, more * pool_.page_bytes(), lock);
+  }
 }
 
 // A job that has asked waits for at most one new iteration of each other job.
 bool Governor::yields_to_earlier(const Account& a, const Waiter* self) const {
   for (const Waiter* w : door_waiters_) {
     if (w == self) break;
-    if (w->id == a.id) continue;
+    if (w->id == a.id || !has_a_place(*w)) continue;
     bool exclusive = policy_ == Policy::kTemporal || !accounts_[w->id].trusted();
     if (exclusive || w->starts_seen[a.id] >= 1) return true;
   }
@@ -85,31 +88,30 @@ bool Governor::yields_to_earlier(const Account& a, const Waiter* self) const {
 }
 
 // A permit says from which point of another's iteration on this one is forecast to run through.
-bool Governor::permits_hold(const Account& a, bool* lacks_permit) const {
+// Where none lies ready the start is not planned, only safe: no door waits for the scheduler.
+bool Governor::permits_hold(const Account& a) const {
   for (const Account& o : accounts_) {
     if (!o.open || o.id == a.id) continue;
     const Permit& p = a.permit[o.id];
-    if (!p.valid) {
-      *lacks_permit = true;
-      return false;
-    }
-    if (o.recorder.ordinal() < p.ordinal) return false;
+    if (p.valid && o.recorder.ordinal() < p.ordinal) return false;
   }
   return true;
 }
 
-bool Governor::may_open(Account& a, const Waiter* self, bool* lacks_permit) {
+bool Governor::may_open(Account& a, const Waiter* self) {
   if (policy_ == Policy::kUnmanaged || a.cancelled) return true;
   if (parked_for_ && parked_for_ != a.id) return false;
   bool crowded = others_open(a);
   if (yields_to_earlier(a, self)) return false;
-  if (!crowded) return true;
+  // Alone it may try what its curve says can't fit, since the next iteration may need less.
+  if (!crowded) return !others_live(a) || fits_beside_residues(a, 0);
   if (policy_ == Policy::kTemporal || !a.trusted()) return false;
   for (const Account& o : accounts_)
     if (o.open && (o.alone || !o.trusted())) return false;
-  if (!memory_waiters_.empty()) return false;
+  for (const Waiter* w : memory_waiters_)
+    if (has_a_place(*w)) return false;
   if (!safe_after(a, 0, a.curve.claim(0), budget_ - headroom_)) return false;
-  return permits_hold(a, lacks_permit);
+  return permits_hold(a);
 }
 
 void Governor::open(Account& a) {
@@ -187,7 +189,8 @@ void Governor::inspect(uint32_t id, const std::function<void(const Account&)>& r
 void Governor::set_permit(uint32_t id, uint32_t after, Permit permit) {
   Lock lock(mutex_);
   accounts_[id].permit[after] = permit;
-  pump();
+  // A door that only this opened had to wait for Python.
+  if (uint64_t opened = pump()) telemetry_->add(id, kPythonGrants, opened);
 }
 
 uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {

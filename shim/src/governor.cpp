@@ -35,6 +35,12 @@ uint64_t Governor::claim_of(const Account& a) const {
   return std::max(held, a.curve.known() ? a.curve.claim(a.recorder.ordinal()) : 0);
 }
 
+bool Governor::others_live(const Account& a) const {
+  for (const Account& o : accounts_)
+    if (o.id && o.id != a.id && o.live_job()) return true;
+  return false;
+}
+
 bool Governor::others_open(const Account& a) const {
   for (const Account& o : accounts_)
     if (o.open && o.id != a.id) return true;
@@ -57,21 +63,63 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
   return is_safe(open, count, limit - held_ - n);
 }
 
+bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t most = a.open ? claim_of(a) : a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
+  return held_ - held + more + most <= budget_;
+}
+
+bool Governor::leaves_room(const Account& a, uint64_t n) const {
+  for (const Account& o : accounts_)
+    if (o.id && o.id != a.id && o.live_job() && o.curve.known() && !fits_beside_residues(o, n))
+      return false;
+  return true;
+}
+
+bool Governor::has_a_place(const Waiter& w) const {
+  const Account& a = accounts_[w.id];
+  if (a.open || !others_live(a)) return true;
+  uint64_t held = a.held.load(std::memory_order_relaxed), sum = held + w.pages;
+  if (w.pages == 0 && a.curve.known()) sum = std::max(held, a.curve.claim(0));
+  uint64_t largest_rise = 0;
+  for (const Account& o : accounts_) {
+    if (o.id == w.id) continue;
+    uint64_t rest = o.held.load(std::memory_order_relaxed);
+    if (o.id && o.live_job() && o.curve.known()) {
+      rest = o.open ? std::min(rest, o.curve.residue()) : rest;
+      uint64_t most = o.curve.claim(0);
+      largest_rise = std::max(largest_rise, most - std::min(most, rest));
+    }
+    sum += rest;
+  }
+  // Pages taken at a door come back; those of a set-up stay, beside the largest of the others.
+  return sum + (w.pages ? largest_rise : 0) <= budget_;
+}
+
+// What a job takes before its first iteration it may keep to its end: it must leave each job whose
+// need is known the room to run by itself, or wait until one ends.
+Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n) {
+  uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
+                   accounts_[0].held.load(std::memory_order_relaxed);
+  uint64_t limit = others_open(a) ? budget_ - headroom_ : budget_;
+  if (safe_after(a, n, 0, limit) && leaves_room(a, n)) return Verdict::kGo;
+  return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
+}
+
 Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, bool* over) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
   *over = a.open && a.trusted() && after > claim_of(a);
   bool fits = held_ + n <= budget_;
-  if (policy_ == Policy::kUnmanaged || no_wait) return fits ? Verdict::kGo : Verdict::kImpossible;
-  if (!others_open(a)) {
-    // Nobody will give anything back, unless a job that is still setting up or evaluating does.
+  if (policy_ == Policy::kUnmanaged || no_wait || !a.id)
     return fits ? Verdict::kGo : Verdict::kImpossible;
-  }
+  if (!a.open) return judge_set_up(a, n);
+  // Nobody in an iteration: nobody will give anything back.
+  if (!others_open(a)) return fits ? Verdict::kGo : Verdict::kImpossible;
   if (*over)
     for (const Account& o : accounts_)
       if (o.overrunning && o.id != a.id) return Verdict::kWait;
   uint64_t limit = *over ? budget_ : budget_ - headroom_;
-  uint64_t claim = a.open ? std::max(after, claim_of(a)) : 0;
-  return safe_after(a, n, claim, limit) ? Verdict::kGo : Verdict::kWait;
+  return safe_after(a, n, std::max(after, claim_of(a)), limit) ? Verdict::kGo : Verdict::kWait;
 }
 
 void Governor::add_pages(Account& a, uint64_t n, bool over) {
@@ -134,9 +182,10 @@ void Governor::wait_for_memory(Account& a, uint64_t n, uint64_t bytes, Lock& loc
   set_state(a, before);
   uint64_t now = now_ns(), waited = now - w.since_ns;
   a.paused_ns += waited;
+  a.recorder.skip(waited);
   telemetry_->add(a.id, kMemoryWaitNs, waited);
   telemetry_->event(a.id, kMemoryWaitEnd, w.granted_ns ? now - w.granted_ns : 0);
-  if (w.granted_ns) telemetry_->raise(a.id, kLongestWakeNs, now - w.granted_ns);
+  if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
   if (w.refused) refuse(a, n, bytes, lock);
 }
 
@@ -211,7 +260,8 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, b
 }
 
 // Grants what can be granted now: memory first, then doors, each in the order of asking.
-void Governor::pump() {
+uint64_t Governor::pump() {
+  uint64_t opened = 0;
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
@@ -233,8 +283,7 @@ void Governor::pump() {
   }
   for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
     Waiter& w = **it;
-    bool lacks_permit = false;
-    if (!may_open(accounts_[w.id], &w, &lacks_permit)) {
+    if (!may_open(accounts_[w.id], &w)) {
       ++it;
       continue;
     }
@@ -242,55 +291,74 @@ void Governor::pump() {
     open(accounts_[w.id]);
     w.granted_ns = now_ns();
     release(w);
+    ++opened;
   }
+  return opened;
 }
 
 std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) const {
   double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
   char text[400];
-  snprintf(
-      text, sizeof text,
-      "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f MiB, "
-      "all together %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, or make "
-      "the batch smaller.",
-      static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
-      static_cast<double>(a.held.load(std::memory_order_relaxed)) / mib,
-      static_cast<double>(held_) / mib,
-      static_cast<double>(accounts_[0].held.load(std::memory_order_relaxed)) / mib,
-      static_cast<double>(budget_) / mib);
+  snprintf(text, sizeof text,
+           "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
+           "MiB, the other jobs %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, "
+           "or make the batch smaller.",
+           static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
+           static_cast<double>(held) / mib, static_cast<double>(held_ - held - shared) / mib,
+           static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib);
   return text;
 }
 
+// `n` pages more than it holds are what the job can't go on without.
 void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
-  uint64_t need = a.held.load(std::memory_order_relaxed) + n +
-                  accounts_[0].held.load(std::memory_order_relaxed);
+  uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  bool alone = held + n + shared > budget_;
+  // A job that has not run beside the others yet and can't: its residue or theirs is in the way.
+  bool beside = !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
   telemetry_->add(a.id, kOomCount, 1);
-  telemetry_->slot(a.id, kNeedsAtLeast, need * pool_.page_bytes());
-  telemetry_->slot(a.id, kOomAlone, need > budget_);
+  telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
+  telemetry_->slot(a.id, kOthersKeep, (held_ - held - shared) * page);
+  uint64_t refusal = alone ? uint64_t{kAloneTooLarge} : uint64_t{kTooLargeBesideOthers};
+  telemetry_->slot(a.id, kRefusal, alone || beside ? refusal : 0);
   std::string text =
       a.cancelled ? "gpushare: interrupted while waiting for memory" : figures(a, n, bytes);
   lock.unlock();
   throw OutOfMemory(text);
 }
 
-// The safety check can't foresee bytes that exceed their claim. When every open iteration waits and
-// nothing has moved for a while, the budget itself (headroom included) is the last reserve; after
-// that the job that overran, else the one that asked last, gets an out-of-memory error.
+// Whether nothing that is under way can make room: every open iteration waits for memory, or every
+// job waits for something.
+bool Governor::stuck(bool among_open) const {
+  if (parked_for_) return false;
+  bool any = false;
+  for (const Account& a : accounts_) {
+    if (!(among_open ? a.open : a.id && a.live_job())) continue;
+    if (a.waiting_threads == 0) return false;
+    any = true;
+  }
+  return any && !(memory_waiters_.empty() && door_waiters_.empty());
+}
+
+// The safety check can't foresee bytes that exceed their claim. When nothing has moved for a while,
+// the budget itself (headroom included) is the last reserve; after that the job that overran, else
+// the one that asked last or began last, gets an out-of-memory error.
 void Governor::resolve_wedge() {
   uint64_t now = now_ns();  // under the lock: no free is later
-  bool stuck = !memory_waiters_.empty();
-  for (const Account& a : accounts_)
-    if (a.open && a.waiting_threads == 0) stuck = false;
-  if (!stuck) {
+  bool in_iterations = stuck(true);
+  if (!in_iterations && !stuck(false)) {
     wedged_since_ns_ = 0;
     return;
   }
   if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
   if (now - std::max(wedged_since_ns_, last_free_ns_) < kWedgeNs) return;
   wedged_since_ns_ = 0;
-  Waiter* victim = memory_waiters_.back();
+  Waiter* victim = nullptr;
   for (Waiter* w : memory_waiters_) {
     Account& a = accounts_[w->id];
+    if (in_iterations && !a.open) continue;
     if (held_ + w->pages <= budget_) {
       add_pages(a, w->pages, a.open && a.trusted());
       w->granted_ns = now;
@@ -298,9 +366,14 @@ void Governor::resolve_wedge() {
       release(*w);
       return;
     }
-    if (a.overrunning) victim = w;
+    if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
   }
+  if (!victim && in_iterations) return;
+  for (Waiter* w : door_waiters_)
+    if (!in_iterations && (!victim || w->id > victim->id)) victim = w;
+  if (!victim) return;
   memory_waiters_.remove(victim);
+  door_waiters_.remove(victim);
   victim->refused = true;
   release(*victim);
 }
@@ -360,6 +433,11 @@ void Governor::tick() {
   }
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
+}
+
+PoolState Governor::pool_state() {
+  Lock lock(mutex_);
+  return {held_, headroom_, accounts_[0].held.load(std::memory_order_relaxed), pool_.free_ranges()};
 }
 
 std::string Governor::check() {

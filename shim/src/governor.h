@@ -54,7 +54,13 @@ struct Account {
   Curve curve;
   PeakKinds kinds;
   Permit permit[kAccounts];
+  bool live_job() const { return begun && !ended; }
   bool trusted() const { return curve.known() && distrusted == 0; }
+};
+
+struct PoolState {
+  uint64_t held, headroom, shared;  // pages
+  uint64_t free_ranges;
 };
 
 class Governor {
@@ -87,6 +93,7 @@ class Governor {
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
                  uint64_t residue_pages);
+  PoolState pool_state();
   // Runs `read` under the lock, for what is not worth a copy of its own.
   void inspect(uint32_t id, const std::function<void(const Account&)>& read);
   void set_permit(uint32_t id, uint32_t after, Permit permit);
@@ -115,6 +122,14 @@ class Governor {
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit);
   uint64_t claim_of(const Account& a) const;
   bool others_open(const Account& a) const;
+  bool others_live(const Account& a) const;
+  // Whether the job could run by itself if the others kept what they hold, and `more` pages.
+  bool fits_beside_residues(const Account& a, uint64_t more) const;
+  bool leaves_room(const Account& a, uint64_t n) const;
+  // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
+  // and nobody makes way for it.
+  bool has_a_place(const Waiter& w) const;
+  Verdict judge_set_up(const Account& a, uint64_t n);
   void add_pages(Account& a, uint64_t n, bool over);
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
@@ -123,16 +138,17 @@ class Governor {
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
 
-  bool may_open(Account& a, const Waiter* self, bool* lacks_permit);
-  bool permits_hold(const Account& a, bool* lacks_permit) const;
+  bool may_open(Account& a, const Waiter* self);
+  bool permits_hold(const Account& a) const;
   bool yields_to_earlier(const Account& a, const Waiter* self) const;
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns);
-  void pump();
+  uint64_t pump();  // returns how many doors it opened
   void changed();
   void set_state(const Account& a, State state);
   bool all_parked(uint32_t except) const;
+  bool stuck(bool among_open) const;
   void resolve_wedge();
 
   std::mutex mutex_;

@@ -37,6 +37,7 @@ class Pool {
   uint64_t page_bytes() const { return page_bytes_; }
   uint64_t pages() const { return address_pages_; }
   uint64_t backed() const { return backed_; }
+  uint64_t free_ranges() const { return free_by_address_.size(); }
   const PoolCounters& counters() const { return counters_; }
   bool contains(const void* address) const {
     auto a = reinterpret_cast<uintptr_t>(address), b = reinterpret_cast<uintptr_t>(base_);

@@ -65,6 +65,10 @@ int Runtime::owner(const void* address) const {
 
 void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
+  trim(account);
+}
+
+void Runtime::trim(uint32_t account) {
   std::lock_guard lock(heaps_mutex_);
   for (auto& [key, heap] : heaps_)
     if (key.first == account) heap->trim();

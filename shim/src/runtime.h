@@ -24,6 +24,7 @@ class Runtime {
   bool release(void* address);
   int owner(const void* address) const;
   void end_job(uint32_t account);
+  void trim(uint32_t account);
   std::string check();
 
  private:

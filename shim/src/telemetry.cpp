@@ -29,4 +29,11 @@ void Telemetry::event(uint32_t account, EventKind kind, uint64_t value) {
   slot(account, kRingHead, head + 1);
 }
 
+void Telemetry::wake(uint32_t account, uint64_t latency_ns) {
+  raise(account, kLongestWakeNs, latency_ns);
+  uint64_t n = header(kWakes);
+  store(words_ + kWakesAt / 8 + n % kWakeEntries, latency_ns);
+  header(kWakes, n + 1);
+}
+
 }  // namespace gpushare

@@ -8,10 +8,12 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 1;
+constexpr uint64_t kTelemetryVersion = 2;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
-constexpr uint64_t kTelemetryBytes =
+constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
+constexpr uint64_t kWakesAt =
     kHeaderBytes + uint64_t{kAccounts} * kSlotBytes + uint64_t{kAccounts} * kRingEntries * 32;
+constexpr uint64_t kTelemetryBytes = kWakesAt + uint64_t{kWakeEntries} * 8;
 
 enum Header : uint32_t {
   kMagic,
@@ -35,7 +37,8 @@ enum Header : uint32_t {
   kParks,
   kParkNs,
   kRingSize,
-  kPolicy
+  kPolicy,
+  kWakes
 };
 enum Slot : uint32_t {
   kState,
@@ -73,9 +76,11 @@ enum Slot : uint32_t {
   kEndNs,
   kSoloLivePeak,
   kLongestWakeNs,
-  kOomAlone
+  kRefusal,
+  kOthersKeep
 };
 enum State : uint64_t { kEmpty, kSetUp, kAlone, kIterating, kAtDoor, kWaitingForMemory, kEnded };
+enum Refusal : uint64_t { kAloneTooLarge = 1, kTooLargeBesideOthers };
 enum EventKind : uint64_t {
   kOpen = 1,
   kClose,
@@ -105,6 +110,8 @@ class Telemetry {
   uint64_t header(Header word) const { return __atomic_load_n(words_ + word, __ATOMIC_RELAXED); }
   // Callers are serialised per account.
   void event(uint32_t account, EventKind kind, uint64_t value);
+  // A waiter ran again this long after it was let go. Callers are serialised.
+  void wake(uint32_t account, uint64_t latency_ns);
 
  private:
   static void store(uint64_t* word, uint64_t value) {

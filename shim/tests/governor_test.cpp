@@ -219,6 +219,114 @@ void waking_is_quick() {
   CHECK(w.telemetry.slot(1, kIterations) == 300 && w.telemetry.slot(2, kIterations) == 300);
 }
 
+// Job 1 needs 30 of 40 pages and keeps 2. Job 2 may set up with 10 (one less beside an iteration:
+// the headroom); for more it waits until job 1 has ended, and job 1 goes on meanwhile.
+void a_set_up_leaves_the_others_their_room() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  for (int n = 0; n < 3; ++n) one.iterate(30, 2);
+  for (int n = 0; n < 9; ++n) two.take();
+  std::atomic<bool> got{false};
+  std::thread t([&] {
+    while (two.pages.size() < 12) two.take();
+    got = true;
+    two.end();
+  });
+  for (int n = 0; n < 20; ++n) one.iterate(30, 2);
+  std::this_thread::sleep_for(milliseconds(1300));  // longer than a wedge is watched
+  CHECK(!got);
+  CHECK(w.telemetry.slot(2, kState) == kWaitingForMemory);
+  one.end();
+  t.join();
+  CHECK(got);
+}
+
+// Job 2 would fit alone, but not beside what job 1 keeps: its door opens when job 1 has ended.
+void a_job_waits_for_a_place() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  for (int n = 0; n < 3; ++n) one.iterate(20, 15);
+  w.governor.set_curve(2, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 1);
+  std::atomic<bool> done{false};
+  std::thread t([&] {
+    two.iterate(30, 1);
+    done = true;
+    two.end();
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  for (int n = 0; n < 20; ++n) one.iterate(20, 15);  // nobody makes way for job 2 in vain
+  CHECK(!done);
+  one.end();
+  t.join();
+  CHECK(done);
+}
+
+// Each fits alone, neither beside the other's residue: the later one is refused, with the figures.
+void two_that_exclude_each_other() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  std::vector<Job> jobs = {{w, 1}, {w, 2}};
+  for (Job& j : jobs)
+    while (j.pages.size() < 15) j.take();
+  for (Job& j : jobs) {
+    w.governor.set_curve(j.id, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 15);
+  }
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (Job& j : jobs)
+    threads.emplace_back([&] {
+      try {
+        j.iterate(30, 15);
+      } catch (const OutOfMemory&) {
+        refused += static_cast<int>(j.id);
+      }
+      j.end();
+    });
+  for (auto& t : threads) t.join();
+  CHECK(refused == 2);
+  CHECK(w.telemetry.slot(2, kRefusal) == kTooLargeBesideOthers);
+  CHECK(w.telemetry.slot(2, kNeedsAtLeast) == 30 * kPage);
+  CHECK(w.telemetry.slot(2, kOthersKeep) == 15 * kPage);
+}
+
+// A job that has no profile and does not fit beside the others' residues can't be let wait: what it
+// holds already may keep the others from running.
+void a_profile_that_does_not_fit_beside_the_others() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  for (int n = 0; n < 3; ++n) one.iterate(20, 15);
+  std::atomic<bool> ending{false};
+  std::thread t([&] {
+    while (!ending) one.iterate(20, 15);
+    one.end();
+  });
+  bool refused = false;
+  try {
+    two.iterate(30, 1);
+  } catch (const OutOfMemory& e) {
+    refused = true;
+  }
+  CHECK(refused);
+  CHECK(w.telemetry.slot(2, kRefusal) == kTooLargeBesideOthers);
+  two.end();
+  ending = true;
+  t.join();
+}
+
+// A door never waits for the scheduler: without a permit it opens when that is safe.
+void no_permit_is_no_wait() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  for (int n = 0; n < 2; ++n) one.iterate(20, 0), w.governor.mark(1), w.governor.pass_door(1);
+  w.governor.set_curve(2, std::vector<uint32_t>(20, 20), std::vector<uint64_t>(20, 1), 0);
+  two.iterate(20, 0);  // beside job 1's open iteration
+  CHECK(w.telemetry.slot(2, kPythonGrants) == 0);
+}
+
 void no_wait_draws_on_the_headroom_or_fails() {
   World w(Policy::kZico, 64);
   w.governor.begin_job(0);
@@ -237,6 +345,11 @@ int main() {
   cancel_ends_a_wait();
   a_fork_parks_the_others();
   waking_is_quick();
+  a_set_up_leaves_the_others_their_room();
+  a_job_waits_for_a_place();
+  two_that_exclude_each_other();
+  a_profile_that_does_not_fit_beside_the_others();
+  no_permit_is_no_wait();
   no_wait_draws_on_the_headroom_or_fails();
   printf("governor: ok\n");
 }

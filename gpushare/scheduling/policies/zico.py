@@ -21,7 +21,7 @@ def zico(snapshot: Snapshot) -> list[Permit]:
             if job is other or job.curve is None or other.curve is None:
                 continue
             bystanders = sum(residues.values()) - residues[job.account] - residues[other.account]
-            room = snapshot.budget_bytes - bystanders
+            room = snapshot.budget_bytes - snapshot.reserved_bytes - bystanders
             permits.append(_permit(job.account, job.curve, other.account, other.curve, room))
     return permits
 

@@ -1,0 +1,139 @@
+"""Pool and heap through the C API, against a model that knows only addresses and sizes."""
+
+import ctypes
+from bisect import bisect_left
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gpushare import native
+from gpushare.telemetry import layout
+
+KIB, MIB = 1 << 10, 1 << 20
+BUDGET, PAGE = 32 * MIB, 64 * KIB
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shim() -> None:
+    native.load()
+    native.start(
+        budget_bytes=BUDGET,
+        page_bytes=PAGE,
+        region_bytes=4 * MIB,
+        policy="unmanaged",
+        telemetry_fd=-1,
+        parent_pid=0,
+    )
+    assert [native.job_begin(0, 0) for _ in range(2)] == [1, 2]
+
+
+def test_a_second_start_is_refused() -> None:
+    with pytest.raises(native.NativeError, match="already started"):
+        native.start(
+            budget_bytes=BUDGET,
+            page_bytes=PAGE,
+            region_bytes=MIB,
+            policy="zico",
+            telemetry_fd=-1,
+            parent_pid=0,
+        )
+
+
+def test_the_telemetry_is_as_long_as_its_layout() -> None:
+    assert native.telemetry_bytes() == layout.TOTAL_BYTES
+
+
+def test_an_address_that_is_not_the_pools() -> None:
+    assert native.owner(ctypes.addressof(ctypes.c_int())) == -1
+
+
+def test_out_of_memory_tells_the_figures() -> None:
+    with pytest.raises(native.NativeError, match=r"asked for 33\.0 MiB .* the budget is 32\.0 MiB"):
+        native.allocate(33 * MIB, 1)
+    assert native.pool_state().held_bytes == 0
+
+
+def test_freeing_twice_or_in_the_middle_changes_nothing() -> None:
+    first, second = native.allocate(1000, 1), native.allocate(100 * KIB, 1)
+    for wrong in (first + 1, second + 64):
+        native.free(wrong)
+    assert native.owner(first) == native.owner(second) == 1
+    for address in (first, first, second, second):
+        native.free(address)
+    native.check()
+    native.trim(1)
+    assert native.pool_state().held_bytes == 0
+
+
+sizes = st.one_of(
+    st.integers(1, 4 * KIB),
+    st.integers(4 * KIB, 64 * KIB),
+    st.integers(64 * KIB, MIB),
+    st.integers(MIB, 12 * MIB),
+)
+
+
+class Heap(RuleBasedStateMachine):
+    """No overlap, no loss, held never above the budget, one free range when all is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[tuple[int, int, int, int]] = []  # sorted: address, bytes, account, tag
+        self.tag = 0
+
+    @rule(count=sizes, account=st.integers(0, 2))
+    def allocate(self, count: int, account: int) -> None:
+        try:
+            address = native.allocate(count, account)
+        except native.NativeError:
+            held = native.pool_state().held_bytes
+            # Refused only where its pages really don't fit; a region may need one page more than it fills.
+            assert held + count + 2 * PAGE > BUDGET
+            return
+        assert address % 64 == 0
+        assert native.owner(address) == account
+        at = bisect_left(self.blocks, (address, 0, 0, 0))
+        if at > 0:
+            before, length, _, _ = self.blocks[at - 1]
+            assert before + length <= address
+        if at < len(self.blocks):
+            assert address + count <= self.blocks[at][0]
+        self.tag = self.tag % 255 + 1
+        ctypes.memset(address, self.tag, count)
+        self.blocks.insert(at, (address, count, account, self.tag))
+
+    @precondition(lambda self: self.blocks)
+    @rule(data=st.data())
+    def free(self, data: st.DataObject) -> None:
+        self._free(data.draw(st.integers(0, len(self.blocks) - 1)))
+
+    @rule(account=st.integers(0, 2))
+    def trim(self, account: int) -> None:
+        native.trim(account)
+
+    @invariant()
+    def within_the_budget(self) -> None:
+        native.check()
+        live = sum(count for _, count, _, _ in self.blocks)
+        assert live <= native.pool_state().held_bytes <= BUDGET
+
+    def teardown(self) -> None:
+        while self.blocks:
+            self._free(-1)
+        for account in range(3):
+            native.trim(account)
+        state = native.pool_state()
+        assert state.held_bytes == 0
+        assert state.free_ranges == 1
+
+    def _free(self, index: int) -> None:
+        address, count, _, tag = self.blocks.pop(index)
+        content = ctypes.string_at(address, count)
+        assert content == bytes([tag]) * count
+        native.free(address)
+
+
+Heap.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestHeap = Heap.TestCase
