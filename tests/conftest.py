@@ -1,4 +1,4 @@
-"""Shared by the end-to-end tests: the console script with a home of its own."""
+"""Shared by the end-to-end tests: the console script with a home of its own, and a small script."""
 
 import os
 import subprocess
@@ -10,6 +10,15 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
 Run = Callable[..., subprocess.CompletedProcess[str]]
+TRAIN = """
+import sys, torch
+model = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(int(sys.argv[1])):
+    loss = model(torch.randn({rows}, 256)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(step, loss.item())
+"""
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -43,3 +52,9 @@ def plain(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> None:
+    """`train.py STEPS` in `tmp_path`, with little memory."""
+    (tmp_path / "train.py").write_text(TRAIN.format(rows=64))

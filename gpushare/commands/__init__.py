@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
@@ -24,6 +25,9 @@ cli.add_command(profile)
 
 def main() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a job may write what the terminal can't show
     try:
         sys.exit(cli.main(standalone_mode=False))
     except GpushareError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
+from collections.abc import Callable
 
 import psutil
 
@@ -57,3 +59,14 @@ def choose_budget(text: str | None) -> tuple[int, str]:
             f"but {how} gives {format_bytes(budget)}"
         )
     return budget, how
+
+
+def to_stdout(show: Callable[[], None], what: str) -> None:
+    """Run `show`, which prints; a full disk or a closed pipe is told on stderr and changes no exit code."""
+    try:
+        show()
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"gpushare: {what} could not be printed: {error.strerror}", file=sys.stderr)
+        # What is still in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

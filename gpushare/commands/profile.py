@@ -63,7 +63,10 @@ def _explain(work: Run) -> None:
 
 
 def _show(found: Profile, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(found.to_json()))
-    else:
-        render_profile(found, Console())
+    def show() -> None:
+        if as_json:
+            print(json.dumps(found.to_json()), flush=True)
+        else:
+            render_profile(found, Console())
+
+    common.to_stdout(show, "the profile")

@@ -118,7 +118,7 @@ def _report(work: Run, console: Console, summary_file: Path | None) -> None:
         budget_bytes=plan.budget_bytes,
         duration_s=work.duration_s,
     )
-    render_summary(summary, console)
+    common.to_stdout(lambda: render_summary(summary, console), "the summary")
     if summary_file:
         try:
             summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")

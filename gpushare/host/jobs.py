@@ -107,15 +107,16 @@ class JobRunner:
             exec(code, vars(job.main))
             outcome = Outcome("ok", 0)
         except ProfileDone:
-            return Outcome("profiled", 0)
+            outcome = Outcome("profiled", 0)
         except SystemExit as error:
             code_ = script.exit_code(error, job)
             outcome = Outcome("ok" if code_ == 0 else "failed", code_)
         except BaseException as error:
             script.print_exception(error, job)
             if self._interrupted:
-                return Outcome("interrupted", 130, str(error) or type(error).__name__)
-            outcome = Outcome("failed", 1, f"{type(error).__name__}: {error}")
+                outcome = Outcome("interrupted", 130, str(error) or type(error).__name__)
+            else:
+                outcome = Outcome("failed", 1, f"{type(error).__name__}: {error}")
         self._wind_down(job)
         return outcome
 

@@ -70,10 +70,17 @@ def largest_in(samples: list[list[Mapping]], begin: int, length: int) -> int:
 
 
 def run_gpushare(
-    jobs: list[str], budget_bytes: int, threads: int | None, *options: str, sample: bool = False
+    jobs: list[str],
+    budget_bytes: int,
+    threads: int | None,
+    *options: str,
+    sample: bool = False,
+    extra: dict[str, str] | None = None,
+    accept: tuple[int, ...] = (0,),
 ) -> dict[str, Any]:
-    """Run jobs with nothing known of them; the summary, with `wall_s` around the whole command.
+    """Run jobs with nothing known of them; the summary, with `exit_code` and `wall_s` of the whole command.
 
+    `extra` goes into the environment; exit codes that are not in `accept` end the benchmark.
     With `sample` also `pool_rss_bytes`: the most that was resident in the pool's range, seen from outside.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -82,16 +89,16 @@ def run_gpushare(
         command = [GPUSHARE, "run", *jobs, "--budget", str(budget_bytes), "--summary", str(summary), *options]
         start = time.monotonic()
         with (home / "out").open("wb") as out:
-            process = subprocess.Popen(command, env=environment(threads, home), stdout=out, stderr=out)
+            process = subprocess.Popen(command, env=environment(threads, home, extra), stdout=out, stderr=out)
             samples = watch(process) if sample else []
             status = process.wait()
         wall_s = time.monotonic() - start
-        if status != 0:
+        if status not in accept:
             sys.exit(f"{shlex.join(command)} ended with {status}:\n{(home / 'out').read_text()}")
         result: dict[str, Any] = json.loads(summary.read_text())
     if sample:
         result["pool_rss_bytes"] = largest_in(samples, result["pool_base"], result["pool_reserved_bytes"])
-    return {**result, "wall_s": wall_s}
+    return {**result, "wall_s": wall_s, "exit_code": status}
 
 
 def run_plain(job: str, threads: int | None, extra: dict[str, str] | None = None) -> tuple[float, str]:

@@ -2,6 +2,7 @@
 #include "governor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "clock.h"
@@ -11,7 +12,8 @@ namespace gpushare {
 
 namespace {
 
-constexpr uint64_t kWedgeNs = 1000000000;   // every open iteration waits and nothing was freed
+constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
+constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
 constexpr uint32_t kDistrustFor = 20;       // iterations alone after an overrun beyond the headroom
 constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
 
@@ -110,8 +112,9 @@ Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, bool* ov
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
   *over = a.open && a.trusted() && after > claim_of(a);
   bool fits = held_ + n <= budget_;
-  if (policy_ == Policy::kUnmanaged || no_wait || !a.id)
+  if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
     return fits ? Verdict::kGo : Verdict::kImpossible;
+  if (no_wait) return fits ? Verdict::kGo : others_live(a) ? Verdict::kWait : Verdict::kImpossible;
   if (!a.open) return judge_set_up(a, n);
   // Nobody in an iteration: nobody will give anything back.
   if (!others_open(a)) return fits ? Verdict::kGo : Verdict::kImpossible;
@@ -160,19 +163,19 @@ void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   bool over;
-  switch (judge(a, n, no_wait || a.cancelled, &over)) {
+  switch (judge(a, n, no_wait, &over)) {
     case Verdict::kGo:
       add_pages(a, n, over);
       return;
     case Verdict::kImpossible:
       refuse(a, n, bytes, lock);
     case Verdict::kWait:
-      wait_for_memory(a, n, bytes, lock);
+      wait_for_memory(a, n, no_wait, bytes, lock);
   }
 }
 
-void Governor::wait_for_memory(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
-  Waiter w{.id = a.id, .pages = n, .since_ns = now_ns(), .wake = {}};
+void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock) {
+  Waiter w{.id = a.id, .pages = n, .since_ns = now_ns(), .no_wait = no_wait, .wake = {}};
   State before = static_cast<State>(telemetry_->slot(a.id, kState));
   memory_waiters_.push_back(&w);
   set_state(a, kWaitingForMemory);
@@ -200,7 +203,14 @@ void Governor::sleep(Waiter& w, Lock& lock) {
   {
     GilReleased released;
     lock.lock();
-    w.wake.wait(lock, [&] { return w.done; });
+    auto done = [&] { return w.done; };
+    if (!w.no_wait) {
+      w.wake.wait(lock, done);
+    } else if (!w.wake.wait_for(lock, std::chrono::nanoseconds(kPatienceNs), done)) {
+      memory_waiters_.remove(&w);
+      w.refused = true;
+      release(w);
+    }
     lock.unlock();
   }
   lock.lock();
@@ -268,7 +278,7 @@ uint64_t Governor::pump() {
     bool over;
     // While another job forks, whoever waits stays where it is: it can't hold a lock there.
     bool parked = parked_for_ && parked_for_ != w.id && !a.cancelled;
-    Verdict verdict = parked ? Verdict::kWait : judge(a, w.pages, a.cancelled, &over);
+    Verdict verdict = parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, &over);
     if (verdict == Verdict::kWait) {
       ++it;
       continue;

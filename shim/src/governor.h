@@ -73,7 +73,9 @@ class Governor {
   uint64_t budget_pages() const { return budget_; }
 
   // Charges n pages. try_charge never waits; charge waits until the step is safe, or throws
-  // OutOfMemory. `bytes` is what the user asked for, for the message.
+  // OutOfMemory. With no_wait the caller holds a lock that other jobs may want: it takes what the
+  // budget has, and if that is too little it waits for others, but not for ever. `bytes` is what
+  // the user asked for, for the message.
   bool try_charge(uint32_t id, uint64_t n, bool no_wait);
   void charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes);
   void uncharge(uint32_t id, uint64_t n);
@@ -113,7 +115,7 @@ class Governor {
     uint64_t pages;  // 0: at the door
     uint64_t since_ns, granted_ns = 0;
     uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
-    bool done = false, refused = false;
+    bool done = false, refused = false, no_wait = false;
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -134,7 +136,7 @@ class Governor {
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
-  void wait_for_memory(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
+  void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock);
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
 

@@ -159,6 +159,32 @@ void a_permit_holds_the_door() {
   b.end();
 }
 
+// Job 2 may start once job 1 has made its 10th allocation; it looks when job 1 frees.
+void a_permit_is_progress_of_the_other() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  for (int n = 0; n < 3; ++n) one.iterate(20, 0);
+  w.governor.set_curve(2, std::vector<uint32_t>(20, 20), std::vector<uint64_t>(20, 1), 0);
+  w.governor.set_permit(2, 1, {true, 10, 0});
+  w.governor.mark(1), w.governor.pass_door(1);
+  while (one.pages.size() < 9) one.take();
+  std::atomic<bool> in{false};
+  std::thread t([&] {
+    two.iterate(20, 0);
+    in = true;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  one.give();
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!in);
+  one.take(), one.take();
+  one.give();
+  t.join();
+  CHECK(in);
+  one.end(), two.end();
+}
+
 void cancel_ends_a_wait() {
   World w(Policy::kZico, 16);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
@@ -327,12 +353,40 @@ void no_permit_is_no_wait() {
   CHECK(w.telemetry.slot(2, kPythonGrants) == 0);
 }
 
-void no_wait_draws_on_the_headroom_or_fails() {
+// A lock in hand that others may want: all of the budget may be taken, headroom included; alone
+// there is nobody to wait for; beside others it waits for what they free, but not for ever.
+void no_wait_draws_on_the_headroom_and_waits_a_little() {
   World w(Policy::kZico, 64);
-  w.governor.begin_job(0);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
   CHECK(w.governor.try_charge(1, 64, true));
-  CHECK(!w.governor.try_charge(1, 1, true));
-  w.governor.uncharge(1, 64);
+  CHECK(!w.governor.try_charge(2, 1, true));
+  std::thread t([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    w.governor.uncharge(1, 4);
+  });
+  w.governor.charge(2, 4, true, kPage);
+  t.join();
+  CHECK(w.telemetry.slot(2, kWaits) == 1);
+  bool refused = false;
+  try {
+    w.governor.charge(2, 1, true, kPage);
+  } catch (const OutOfMemory&) {
+    refused = true;
+  }
+  CHECK(refused);
+  w.governor.uncharge(1, 60);
+  w.governor.end_job(1);
+  CHECK(w.governor.try_charge(2, 60, true));
+  refused = false;
+  try {
+    w.governor.charge(2, 1, true, kPage);
+  } catch (const OutOfMemory&) {
+    refused = true;
+  }
+  CHECK(refused);
+  CHECK(w.telemetry.slot(2, kWaits) == 2);
+  w.governor.uncharge(2, 64);
 }
 
 }  // namespace
@@ -342,6 +396,7 @@ int main() {
   jobs_share_what_is_too_small_for_all(Policy::kTemporal);
   wrong_claims_end();
   a_permit_holds_the_door();
+  a_permit_is_progress_of_the_other();
   cancel_ends_a_wait();
   a_fork_parks_the_others();
   waking_is_quick();
@@ -350,6 +405,6 @@ int main() {
   two_that_exclude_each_other();
   a_profile_that_does_not_fit_beside_the_others();
   no_permit_is_no_wait();
-  no_wait_draws_on_the_headroom_or_fails();
+  no_wait_draws_on_the_headroom_and_waits_a_little();
   printf("governor: ok\n");
 }

@@ -1,0 +1,175 @@
+"""What is told when a run can't start, or a job can't go on."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TRAIN, Run, environment
+
+
+@pytest.fixture(autouse=True)
+def scripts(tmp_path: Path, train: None) -> None:
+    (tmp_path / "big.py").write_text(TRAIN.format(rows=200_000))
+    (tmp_path / "bad.py").write_text("x = 1\ny = (\n")
+    (tmp_path / "three.py").write_text("import sys\nprint('out')\nsys.exit(3)\n")
+    (tmp_path / "raises.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
+    (tmp_path / "folder").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to run"),
+        (("none.py",), "no script none.py"),
+        (("folder",), "is a directory"),
+        (("bad.py",), "bad.py, line 2"),
+        (("train.py", "--budget", "30XB"), "a size must be"),
+        (("train.py", "--budget", "0"), "more than zero"),
+        (("train.py", "--budget", "900TB"), "at most the device's memory"),
+        (("train.py", "--device", "cuda"), "not supported yet"),
+        (("train.py", "--bugdet", "1GB"), "no such option: --bugdet"),
+        (("train.py", "--log-dir", "/proc/none"), "can't be written"),
+        (("train.py", "--summary", "none/s.json"), "can't be written"),
+    ],
+)
+def test_bad_input_starts_nothing(arguments: tuple[str, ...], message: str, gpushare: Run) -> None:
+    done = gpushare("run", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_job_that_raises_leaves_the_other_alone(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    done = gpushare("run", "raises.py", "train.py 5", "--log-dir", "logs")
+    assert done.returncode == 1
+    expected = plain("raises.py")
+    assert (tmp_path / "logs" / "raises.err").read_text() == expected.stderr
+    assert len((tmp_path / "logs" / "train.out").read_text().splitlines()) == 5
+
+
+def test_an_exit_code_is_told(gpushare: Run, tmp_path: Path) -> None:
+    done = gpushare("run", "three.py", "--summary", "s.json")
+    assert done.returncode == 1
+    (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert (job["status"], job["exit_code"]) == ("failed", 3)
+    assert "three | out" in done.stdout
+
+
+def test_a_budget_too_small_for_one_job_is_refused_with_figures(gpushare: Run) -> None:
+    done = gpushare("run", "big.py 5", "train.py 5", "--budget", "150MiB")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "big needs at least" in done.stdout and "the budget is 150.0 MiB" in done.stdout
+
+
+KEEPER = """
+import pathlib, time, torch
+kept = torch.zeros(60 << 18)
+pathlib.Path("ready").touch()
+while not pathlib.Path("over").exists():
+    time.sleep(0.01)
+"""
+COMER = """
+import pathlib, time, torch
+while not pathlib.Path("ready").exists():
+    time.sleep(0.01)
+weight = torch.ones(64, requires_grad=True)
+try:
+    for step in range(3):
+        rows = torch.randn(50 << 12, 64)
+        (rows * weight).sum().backward()
+finally:
+    pathlib.Path("over").touch()
+"""
+
+
+def test_a_job_that_does_not_fit_beside_another_is_told_so(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "keeper.py").write_text(KEEPER)
+    (tmp_path / "comer.py").write_text(COMER)
+    done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "beside the 60.0 MiB that the other jobs keep" in done.stdout
+    assert "and the budget is 120.0 MiB" in done.stdout
+    states = [j["status"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
+    assert states == ["ok", "refused"]
+
+
+def test_a_saved_profile_above_the_budget_is_refused_at_once(gpushare: Run) -> None:
+    assert gpushare("profile", "big.py", "9").returncode == 0
+    done = gpushare("run", "train.py 5", "big.py 9", "--budget", "100MiB")
+    assert done.returncode == 3
+    assert "big needs at least" in done.stderr and "its saved profile" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("none.py",), 2, "no script none.py"),
+        (("raises.py",), 1, "ZeroDivisionError: division by zero"),
+        (("three.py",), 1, "ended as failed"),
+        (("quiet.py",), 1, "no two iterations were seen"),
+        (("big.py", "5", "--budget", "100MiB"), 1, "ended as"),
+        (("--budget", "100MiB", "big.py", "5"), 3, "big needs at least"),
+    ],
+)
+def test_what_has_no_profile(
+    arguments: tuple[str, ...], code: int, message: str, gpushare: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "quiet.py").write_text("print('nothing to see')\n")
+    done = gpushare("profile", *arguments)
+    assert message in done.stderr, done.stderr
+    assert done.returncode == code
+    assert done.stdout == ""
+
+
+def limited_files(*arguments: str, folder: Path, most: int) -> subprocess.CompletedProcess[str]:
+    """The console script where no file may grow beyond `most` bytes: a disk that is full from there on."""
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        text=True,
+        capture_output=True,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )
+
+
+def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "talks.py").write_text("for i in range(200_000):\n    print('x' * 99)\n")
+    most = 16 << 20
+    done = limited_files("talks.py", "--log-dir", "logs", folder=tmp_path, most=most)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("is incomplete from here on: File too large") == 1
+    assert (tmp_path / "logs" / "talks.out").stat().st_size == most
+    assert done.stdout.count("talks | x") == 200_000
+
+
+def test_a_stdout_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", "train.py 20", "--log-dir", "logs"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    assert "the summary could not be printed: No space left on device" in done.stderr
+    assert len((tmp_path / "logs" / "train.out").read_text().splitlines()) == 20
+
+
+def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", "train.py 500", "--log-dir", "logs"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout and process.stderr
+    assert os.read(process.stdout.fileno(), 10)
+    process.stdout.close()
+    errors = process.stderr.read().decode()
+    assert process.wait() == 0, errors
+    assert "Traceback" not in errors
+    assert len((tmp_path / "logs" / "train.out").read_text().splitlines()) == 500

@@ -1,0 +1,133 @@
+"""Ctrl-C, a killed host, a killed parent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import environment
+
+pytestmark = pytest.mark.usefixtures("train")
+
+
+def start(tmp_path: Path, *arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        text=True,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def host_of(process: subprocess.Popen[str], line: str) -> psutil.Process:
+    """The host, once a job has printed `line`."""
+    assert process.stdout
+    for text in process.stdout:
+        if line in text:
+            break
+    (host,) = psutil.Process(process.pid).children()
+    return host
+
+
+def test_ctrl_c_interrupts_the_jobs_and_keeps_the_summary(tmp_path: Path) -> None:
+    process = start(tmp_path, "train.py 1000000", "--summary", "s.json")
+    host = host_of(process, "train | 5")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, out + err
+    assert not host.is_running()
+    (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert job["status"] == "interrupted"
+    assert "KeyboardInterrupt" in out
+
+
+def test_a_killed_host_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text(
+        "import subprocess, time\nsubprocess.Popen(['sleep', '1000'])\nprint('up', flush=True)\ntime.sleep(1000)\n"
+    )
+    process = start(tmp_path, "child.py", "--log-dir", "logs")
+    host = host_of(process, "child | up")
+    (grandchild,) = host.children()
+    host.kill()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert "the host process died (signal 9) while it ran: child" in err
+    assert (tmp_path / "logs" / "child.out").read_text() == "up\n"
+    assert not grandchild.is_running()
+
+
+def test_the_host_ends_with_its_parent(tmp_path: Path) -> None:
+    process = start(tmp_path, "train.py 1000000")
+    host = host_of(process, "train | 5")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    deadline = time.monotonic() + 10
+    while host.is_running() and host.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not host.is_running() or host.status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_job_that_sleeps_is_named_and_ended(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(1000)\n")
+    process = start(tmp_path, "sleeps.py", "train.py 1000000", "--summary", "s.json")
+    host = host_of(process, "sleeps | up")
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert 29 < time.monotonic() - asked < 40
+    assert process.returncode == 130
+    assert "still running 5 s after Ctrl-C: sleeps; they are ended 30 s after it" in err
+    assert not host.is_running()
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert {j["name"]: j["status"] for j in jobs} == {"sleeps": "interrupted", "train": "interrupted"}
+
+
+def test_a_second_ctrl_c_ends_a_job_that_reads(tmp_path: Path) -> None:
+    (tmp_path / "reads.py").write_text("print('up', flush=True)\nprint('got', input())\n")
+    process = start(tmp_path, "reads.py", "--summary", "s.json", stdin=subprocess.PIPE)
+    host = host_of(process, "reads | up")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130, out + err
+    assert not host.is_running()
+    assert json.loads((tmp_path / "s.json").read_text())["jobs"][0]["status"] == "interrupted"
+
+
+def test_a_grandchild_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text(
+        "import subprocess, time\n"
+        "subprocess.Popen(['setsid', 'sh', '-c', 'sleep 1234 & sleep 1235'])\n"
+        "time.sleep(0.5)\nprint('up', flush=True)\ntime.sleep(1000)\n"
+    )
+    process = start(tmp_path, "child.py")
+    host = host_of(process, "child | up")
+    below = host.children(recursive=True)
+    assert len(below) >= 3
+    host.kill()
+    process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert not [p for p in below if p.is_running()]
+
+
+def test_exit_handlers_run_after_an_interrupt(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text(
+        "import atexit\natexit.register(print, 'bye')\nprint('up', flush=True)\nwhile True: pass\n"
+    )
+    process = start(tmp_path, "handler.py", "--log-dir", "logs")
+    host_of(process, "handler | up")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (tmp_path / "logs" / "handler.out").read_text() == "up\nbye\n"

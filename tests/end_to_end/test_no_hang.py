@@ -1,0 +1,42 @@
+"""Runs that would hang if anybody waited with a lock in hand."""
+
+import json
+from pathlib import Path
+
+from conftest import Run
+
+JOBS = Path(__file__).parent.parent.parent / "scripts" / "bench" / "jobs"
+
+
+def test_both_jobs_doubling_their_batch_does_not_hang(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "grow.py").write_text(
+        "import torch\n"
+        "m = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(8)])\n"
+        "o = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+        "for step in range(30):\n"
+        "    loss = m(torch.randn(4096 if step < 10 else 8192, 512)).square().mean()\n"
+        "    o.zero_grad(); loss.backward(); o.step()\n"
+    )
+    done = gpushare("run", "grow.py", "grow.py", "--budget", "320MiB", "--summary", "s.json")
+    assert done.returncode in (0, 1, 3)
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert any(j["iterations"] == 30 for j in jobs)
+
+
+def test_an_allocation_in_an_import_that_the_other_makes_next(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "allocating_module.py").write_text(
+        "import time, torch\ntime.sleep(0.2)\ntable = torch.ones(8 << 20)\n"
+    )
+    (tmp_path / "importing.py").write_text((JOBS / "importing.py").read_text())
+    done = gpushare("run", "importing.py", "importing.py", "--budget", "190MiB", "--summary", "s.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]] == [20, 20]
+
+
+def test_workers_started_again_and_again_beside_a_job_that_computes(gpushare: Run, tmp_path: Path) -> None:
+    job = f"{JOBS / 'loader_restarts.py'} --restarts 12"
+    done = gpushare("run", job, job, "--summary", "s.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert [j["iterations"] for j in summary["jobs"]] == [24, 24]
+    assert summary["parks"] >= 48
