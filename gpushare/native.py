@@ -76,7 +76,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_unpark_others": (None, (_I32,)),
     "gs_trim": (None, (_I32,)),
     "gs_owner": (_I32, (_PTR,)),
-    "gs_generator_calls": (ctypes.c_int, ()),
+    "gs_graph_seen": (ctypes.c_int, ()),
     "gs_check": (ctypes.c_int, ()),
     "gs_telemetry_bytes": (ctypes.c_uint64, ()),
     "gs_pool_get": (ctypes.c_int, (_U64S,)),
@@ -261,10 +261,9 @@ def owner(address: int) -> int:
     return account
 
 
-def generator_calls() -> int:
-    """How often torch has asked for its default CPU generator through the shim."""
-    calls: int = _lib().gs_generator_calls()
-    return calls
+def graph_seen() -> bool:
+    """Whether torch has numbered a node of an autograd graph through the shim."""
+    return bool(_lib().gs_graph_seen())
 
 
 def allocate(count: int, account: int) -> int:

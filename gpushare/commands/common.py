@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import psutil
+import rich.console
 
 from gpushare import native
 from gpushare.errors import UsageError
@@ -59,6 +60,17 @@ def choose_budget(text: str | None) -> tuple[int, str]:
             f"but {how} gives {format_bytes(budget)}"
         )
     return budget, how
+
+
+class Console(rich.console.Console):
+    """Wide where it is no terminal, and a closed pipe is left to its user: rich's own ends the program."""
+
+    def __init__(self) -> None:
+        super().__init__(width=None if sys.stdout.isatty() else 120)
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich while it handles the error."""
+        raise
 
 
 def to_stdout(show: Callable[[], None], what: str) -> None:

@@ -7,7 +7,6 @@ import shlex
 import sys
 
 import click
-from rich.console import Console
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common
@@ -67,6 +66,6 @@ def _show(found: Profile, as_json: bool) -> None:
         if as_json:
             print(json.dumps(found.to_json()), flush=True)
         else:
-            render_profile(found, Console())
+            render_profile(found, common.Console())
 
     common.to_stdout(show, "the profile")

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common
@@ -59,7 +58,7 @@ def run(
     _check_profiles(specs, profiles, budget_bytes)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
-    console = Console()
+    console = common.Console()
     screen: RunScreen = (
         LiveScreen([s.name for s in specs], budget_bytes, console)
         if show_live
@@ -109,7 +108,7 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
             )
 
 
-def _report(work: Run, console: Console, summary_file: Path | None) -> None:
+def _report(work: Run, console: common.Console, summary_file: Path | None) -> None:
     plan = work.plan
     summary = build_summary(
         work.telemetry,

@@ -1,5 +1,7 @@
 """Where an iteration ends, found without help from the script.
 
+Where the first one begins the shim sees: at the first node of an autograd graph (`shim/src/interpose.cpp`).
+
 An optimizer step ends one. A backward pass that is followed by another forward pass before any step ends
 one too (gradient accumulation, GANs). A script without an optimizer is recognised when a second backward
 starts with no step and no module in between: from then on each backward ends an iteration.
@@ -21,7 +23,7 @@ from gpushare.isolation import context
 
 @dataclass
 class _Progress:
-    may_have_ended: bool = True  # a job's first forward pass ends its set-up
+    may_have_ended: bool = False
     every_backward: bool = False
     watch: Any = None
 
@@ -51,9 +53,8 @@ def install(after_mark: Callable[[context.JobContext], None] | None = None) -> N
 
 
 def begin(job: context.JobContext) -> None:
-    """Watch for the first forward pass of a job."""
-    progress = _progress[job.account] = _Progress()
-    _watch(progress)
+    """A job is there."""
+    _progress[job.account] = _Progress()
 
 
 def end(job: context.JobContext) -> None:

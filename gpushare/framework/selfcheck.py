@@ -8,7 +8,7 @@ from gpushare import native
 
 
 class SelfCheckError(Exception):
-    """Torch does not allocate or draw random numbers through the shim."""
+    """Torch does not allocate, draw random numbers or build graphs through the shim."""
 
 
 def run() -> None:
@@ -21,6 +21,12 @@ def run() -> None:
         raise SelfCheckError(
             f"torch {torch.__version__} does not allocate CPU tensors through c10::alloc_cpu as this "
             "version of gpushare needs; use torch 2.11 to 2.13"
+        )
+    torch.ones(1, requires_grad=True) * 2
+    if not native.graph_seen():
+        raise SelfCheckError(
+            f"torch {torch.__version__} does not number its graph nodes through "
+            "at::sequence_number::get_and_increment as this version of gpushare needs; use torch 2.11 to 2.13"
         )
     generator = torch.Generator().manual_seed(20240229)
     expected = torch.rand(4, generator=torch.Generator().manual_seed(20240229))

@@ -129,14 +129,15 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
     console.print(table)
     for job in summary["jobs"]:
         if job["message"]:
-            console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False)
+            console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
         f"{format_bytes(summary['budget_bytes'])}; the pool's peak was "
         f"{format_bytes(summary['pool_peak_bytes'])}",
         highlight=False,
+        soft_wrap=True,
     )
-    console.print(_times(summary), highlight=False)
+    console.print(_times(summary), highlight=False, soft_wrap=True)
 
 
 def _times(summary: dict[str, Any]) -> str:

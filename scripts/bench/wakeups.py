@@ -10,8 +10,8 @@ from typing import Any
 
 from common import JOBS, profile, run_gpushare, write
 
-STEPS = 150
-job = f"{JOBS / 'launch_bound.py'} --steps {STEPS}"
+STEPS = 60
+job = f"{JOBS / 'launch_bound.py'} --depth 1600 --steps {STEPS}"
 
 
 def main() -> None:

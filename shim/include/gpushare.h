@@ -81,7 +81,7 @@ GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
-GS_EXPORT int gs_generator_calls(void);  // calls of the interposed default-generator symbol so far
+GS_EXPORT int gs_graph_seen(void);  // whether torch has numbered a graph node through the shim
 // Walks pool and heaps. 0 if every invariant holds, else -1 with gs_last_error() set.
 GS_EXPORT int gs_check(void);
 // Now: bytes held by all, headroom, held by `shared`; number of ranges of free addresses.

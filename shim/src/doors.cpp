@@ -15,7 +15,7 @@ int32_t Governor::begin_job(uint32_t warmup) {
   Account& a = accounts_[jobs_ + 1];
   if (!a.recorder.reserve()) return -1;
   ++jobs_;
-  a.begun = true;
+  a.begun = a.setting_up = true;
   a.warmup_left = warmup;
   telemetry_->header(kJobs, jobs_);
   telemetry_->slot(a.id, kBeginNs, now_ns());
@@ -46,6 +46,7 @@ void Governor::cancel(uint32_t id) {
 
 void Governor::mark(uint32_t id) {
   Account& a = account(id);
+  a.setting_up.store(false, std::memory_order_relaxed);
   a.door_pending.store(true, std::memory_order_release);
 }
 

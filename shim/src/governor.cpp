@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
 constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
+constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile
 constexpr uint32_t kDistrustFor = 20;       // iterations alone after an overrun beyond the headroom
 constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
 
@@ -65,6 +66,12 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
   return is_safe(open, count, limit - held_ - n);
 }
 
+bool Governor::others_measured(const Account& a) const {
+  for (const Account& o : accounts_)
+    if (o.open && o.alone && o.id != a.id) return true;
+  return false;
+}
+
 bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t most = a.open ? claim_of(a) : a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
@@ -99,8 +106,10 @@ bool Governor::has_a_place(const Waiter& w) const {
 }
 
 // What a job takes before its first iteration it may keep to its end: it must leave each job whose
-// need is known the room to run by itself, or wait until one ends.
-Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n) {
+// need is known the room to run by itself, or wait until one ends. A need that is being measured is
+// waited for.
+Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
+  if (others_measured(a) && waited_ns < kMeasureNs) return Verdict::kWait;
   uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
                    accounts_[0].held.load(std::memory_order_relaxed);
   uint64_t limit = others_open(a) ? budget_ - headroom_ : budget_;
@@ -108,14 +117,15 @@ Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n) {
   return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
 }
 
-Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, bool* over) {
+Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns,
+                                  bool* over) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
   *over = a.open && a.trusted() && after > claim_of(a);
   bool fits = held_ + n <= budget_;
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
     return fits ? Verdict::kGo : Verdict::kImpossible;
   if (no_wait) return fits ? Verdict::kGo : others_live(a) ? Verdict::kWait : Verdict::kImpossible;
-  if (!a.open) return judge_set_up(a, n);
+  if (!a.open) return judge_set_up(a, n, waited_ns);
   // Nobody in an iteration: nobody will give anything back.
   if (!others_open(a)) return fits ? Verdict::kGo : Verdict::kImpossible;
   if (*over)
@@ -154,7 +164,7 @@ bool Governor::try_charge(uint32_t id, uint64_t n, bool no_wait) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   bool over;
-  if (judge(a, n, no_wait, &over) != Verdict::kGo) return false;
+  if (judge(a, n, no_wait, 0, &over) != Verdict::kGo) return false;
   add_pages(a, n, over);
   return true;
 }
@@ -163,7 +173,7 @@ void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   bool over;
-  switch (judge(a, n, no_wait, &over)) {
+  switch (judge(a, n, no_wait, 0, &over)) {
     case Verdict::kGo:
       add_pages(a, n, over);
       return;
@@ -278,7 +288,8 @@ uint64_t Governor::pump() {
     bool over;
     // While another job forks, whoever waits stays where it is: it can't hold a lock there.
     bool parked = parked_for_ && parked_for_ != w.id && !a.cancelled;
-    Verdict verdict = parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, &over);
+    Verdict verdict =
+        parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns, &over);
     if (verdict == Verdict::kWait) {
       ++it;
       continue;

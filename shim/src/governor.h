@@ -41,6 +41,7 @@ struct Account {
   std::atomic<int64_t> live_peak{0};
   std::atomic<uint64_t> allocations{0}, frees{0};
   std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
+  std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
   Recorder recorder;
   Trace trace;
 
@@ -92,6 +93,10 @@ class Governor {
   void end_job(uint32_t id);
   void cancel(uint32_t id);
   void mark(uint32_t id);
+  // A node of an autograd graph was made: the first one ends the set-up.
+  void note_graph(uint32_t id) {
+    if (accounts_[id].setting_up.load(std::memory_order_relaxed)) mark(id);
+  }
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
                  uint64_t residue_pages);
@@ -120,7 +125,7 @@ class Governor {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  Verdict judge(Account& a, uint64_t n, bool no_wait, bool* over);
+  Verdict judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns, bool* over);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit);
   uint64_t claim_of(const Account& a) const;
   bool others_open(const Account& a) const;
@@ -131,7 +136,8 @@ class Governor {
   // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
-  Verdict judge_set_up(const Account& a, uint64_t n);
+  bool others_measured(const Account& a) const;
+  Verdict judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
   void add_pages(Account& a, uint64_t n, bool over);
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);

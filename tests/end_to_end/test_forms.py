@@ -55,12 +55,6 @@ def test_a_module_of_a_package(gpushare: Run, plain: Run, tmp_path: Path) -> Non
         assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("-m", *words).stdout
 
 
-def test_a_module_that_is_not_there_is_the_jobs_failure(gpushare: Run) -> None:
-    done = gpushare("run", "-m nothing.here", "train.py 2")
-    assert done.returncode == 1
-    assert "nothing" in done.stdout and "train | 1" in done.stdout
-
-
 def test_a_job_file(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "shows.py").write_text(
