@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,8 @@ class _Config(ctypes.Structure):
         ("parent_pid", ctypes.c_int32),
     ]
 
+
+_INTERPRETER_WORDS = 4096  # of PyInterpreterState, which is larger in every version of python
 
 _U64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int32, ctypes.c_void_p
 _U64S = ctypes.POINTER(ctypes.c_uint64)
@@ -322,6 +325,26 @@ def set_parent_death_signal() -> None:
 def set_child_subreaper() -> None:
     """Adopt orphaned descendants, so that they can be found and ended (prctl(2), Linux)."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def replace_interpreter_modules(old: object, new: object) -> None:
+    """Have the interpreter look modules up in `new` instead of `old`, its `sys.modules` so far.
+
+    There is no call for it: the pointer is found by its value at the begin of PyInterpreterState.
+
+    :raises NativeError: it is not found exactly once.
+    """
+    ctypes.pythonapi.PyInterpreterState_Get.restype = ctypes.c_void_p
+    state = ctypes.pythonapi.PyInterpreterState_Get()
+    words = (ctypes.c_size_t * _INTERPRETER_WORDS).from_address(state)
+    found = [index for index, word in enumerate(words) if word == id(old)]
+    if len(found) != 1:
+        raise NativeError(
+            f"python {sys.version.split()[0]} keeps its table of modules where gpushare does not find it "
+            f"({len(found)} candidates); use python 3.11 or 3.12"
+        )
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
+    words[found[0]] = id(new)
 
 
 def unshare_fs() -> None:

@@ -27,8 +27,10 @@ class _DefaultGenerator(torch.Generator):  # type: ignore[misc]  # torch is not 
 
 
 def new() -> torch.Generator:
-    """A generator in the state that torch's default one has in a fresh process."""
-    return torch.Generator()
+    """A generator as torch's default one is in a fresh process: seeded from the system's entropy."""
+    generator = torch.Generator()
+    generator.seed()
+    return generator
 
 
 def install() -> None:
@@ -39,3 +41,11 @@ def install() -> None:
             vars(module).get("default_generator") is _host_generator
         ):
             module.default_generator = proxy  # type: ignore[attr-defined]
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing: the job was made with its generator."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: it goes with the context."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from gpushare import native
+from gpushare.framework import switches
 from gpushare.isolation import context
 
 
@@ -14,6 +15,7 @@ def enter(job: context.JobContext) -> None:
     native.thread_enter(job.account, job.generator._cdata)
     # One worker thread serves all backward passes of a device: a job that waits there would stall all.
     torch.autograd.set_multithreading_enabled(False)
+    switches.enter_thread(job)
 
 
 def leave() -> None:

@@ -14,7 +14,7 @@ from gpushare.host.control import Control
 
 def main(control_descriptor: int) -> int:
     """Run what the first message asks for; 0 when every job has ended, however it did."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us; `isolation.signals` refines it
     control = Control(control_descriptor)
     messages = control.messages()
     start = next(messages)
@@ -46,15 +46,12 @@ def main(control_descriptor: int) -> int:
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> list[Any]:
-    from gpushare.framework import generators, iterations, threads
+    from gpushare.framework import iterations
+    from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.isolation import argv, environment, exit_handlers, fork, main_module, nowait, stdio
-    from gpushare.isolation import threads as job_threads
     from gpushare.scheduling.thread import SchedulerThread
 
-    for module in (main_module, argv, stdio, environment, exit_handlers, generators, fork, nowait):
-        module.install()
-    job_threads.install(threads.enter, threads.leave)
+    parts.install()
     iterations.install(stop_when_profiled if start["mode"] == "profile" else None)
     scheduler = SchedulerThread(policy=start["policy"], budget_bytes=start["budget_bytes"])
     scheduler.start()

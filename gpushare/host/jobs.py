@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
+import signal
 import threading
 import types
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from typing import Any
 from gpushare import native
 from gpushare.framework import generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
-from gpushare.host import script
+from gpushare.host import parts, script
 from gpushare.host.control import Control
-from gpushare.isolation import context, stdio
+from gpushare.isolation import context, exits, modules, signals, stdio
 from gpushare.isolation.context import JobContext
 from gpushare.scheduling.thread import SchedulerThread
 
@@ -55,17 +54,18 @@ class JobRunner:
         self._interrupted = True
         job = self._job
         if job and self.thread.is_alive():
-            native.cancel(job.account)
-            native.set_async_exception(job.thread_ident, KeyboardInterrupt)
+            signals.deliver(job, signal.SIGINT)
 
     def _run(self) -> None:
         job = self._job = self._context()
-        torch_threads.enter(job)
         self._scheduler.add_job(job.account)
         self._control.send("job_started", job=self._index, account=job.account)
+        native.unshare_fs()
+        os.chdir(self._spec["cwd"])
+        parts.enter(job)
         iterations.begin(job)
         try:
-            outcome = self._execute(job)
+            outcome = self._guarded(job)
         finally:
             iterations.end(job)
         self._finish(job, outcome)
@@ -77,28 +77,20 @@ class JobRunner:
             curve = profile["curve"]
             times_ns = [round(t * 1e9) for t in curve["time_s"]]
             native.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
+        first = script.search_path(spec["kind"], spec["target"], spec["cwd"])
         return JobContext(
             name=spec["name"],
             account=account,
             argv=[spec["target"], *spec["args"]],
+            path=modules.path_of_job(first),
             main=types.ModuleType("__main__"),
             stdin=stdio.job_input(spec["stdin"]),
-            stdout=stdio.job_output(spec["stdout_fd"]),
-            stderr=stdio.job_output(spec["stderr_fd"]),
+            stdout=stdio.job_output(spec["stdout_fd"], "strict"),
+            stderr=stdio.job_output(spec["stderr_fd"], "backslashreplace"),
             generator=generators.new(),
-            environ={**os.environ, **spec["env"]} if spec["env"] else None,
-            thread_ident=threading.get_ident(),
+            environ={**os.environ, **spec["env"]},
+            note=lambda text: self._control.send("note", message=text),
         )
-
-    def _execute(self, job: JobContext) -> Outcome:
-        native.unshare_fs()
-        os.chdir(self._spec["cwd"])
-        first = script.search_path(self._spec["kind"], self._spec["target"], self._spec["cwd"])
-        sys.path.insert(0, first)
-        try:
-            return self._guarded(job)
-        finally:
-            sys.path.remove(first)
 
     def _guarded(self, job: JobContext) -> Outcome:
         try:
@@ -108,6 +100,8 @@ class JobRunner:
             outcome = Outcome("ok", 0)
         except ProfileDone:
             outcome = Outcome("profiled", 0)
+        except exits.HardExit as error:
+            return Outcome("failed" if error.code else "ok", error.code)
         except SystemExit as error:
             code_ = script.exit_code(error, job)
             outcome = Outcome("ok" if code_ == 0 else "failed", code_)
@@ -124,18 +118,13 @@ class JobRunner:
         for thread in job.threads:
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()
-        while job.at_exit:
-            try:
-                job.at_exit.pop()()
-            except Exception as error:
-                script.print_exception(error, job)
+        exits.run_handlers(job, lambda error: script.print_exception(error, job))
 
     def _finish(self, job: JobContext, outcome: Outcome) -> None:
         profile = profiles.take(job, self._page_bytes)
         if profile:
             self._control.send("profile", job=self._index, profile=profile)
-        vars(job.main).clear()
-        gc.collect()
+        parts.leave(job)
         for stream in (job.stdout, job.stderr):
             try:
                 stream.close()

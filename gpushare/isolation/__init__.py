@@ -1,4 +1,6 @@
-"""What makes a script believe it is alone: one module per kind of process-wide state.
+"""What is one per process in Python, and must be one per job.
 
-Each has `install()`, called once before jobs start; most look up the calling job in `context`.
+Each part is a module with `install()`, once per host; `enter(job)`, in the job's main thread before its script
+runs; and `leave(job)`, in the same thread when the script and its exit handlers are through. Torch's own state
+is in `framework/`, with the same three functions.
 """

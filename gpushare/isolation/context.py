@@ -10,22 +10,27 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 
-@dataclass
+@dataclass(eq=False)
 class JobContext:
     """What a job has of its own. Threads that the job starts carry the same object."""
 
     name: str
     account: int
     argv: list[str]
+    path: list[str]  # sys.path
     main: types.ModuleType
     stdin: TextIO
     stdout: TextIO
     stderr: TextIO
+    environ: dict[str, str]
+    note: Callable[[str], None]  # tells the user something, once
     generator: Any = None  # torch.Generator; held here, its address lies in every thread's slot
-    environ: dict[str, str] | None = None  # None: the host's
-    thread_ident: int = 0
+    thread: threading.Thread = field(default_factory=threading.current_thread)
+    thread_ident: int = field(default_factory=threading.get_ident)
     threads: list[threading.Thread] = field(default_factory=list)
     at_exit: list[Callable[[], object]] = field(default_factory=list)
+    modules: dict[str, types.ModuleType] = field(default_factory=dict)  # of its own folder
+    values: dict[Any, Any] = field(default_factory=dict)  # by PerJob
 
 
 _local = threading.local()
@@ -41,6 +46,16 @@ def current() -> JobContext | None:
 def bind(job: JobContext | None) -> None:
     """The calling thread works for `job` from now on."""
     _local.job = job
+
+
+def importing_shared() -> bool:
+    """Whether the calling thread is executing the body of a module that all jobs share."""
+    return getattr(_local, "importing", 0) > 0
+
+
+def count_shared_import(delta: int) -> None:
+    """The calling thread begins (+1) or ends (-1) the import of a shared module."""
+    _local.importing = getattr(_local, "importing", 0) + delta
 
 
 def in_host() -> bool:

@@ -1,33 +1,55 @@
-"""`os.environ` for jobs that were given an environment of their own, and for the processes they start."""
+"""`os.environ` per job, for Python code and for the processes that a job starts.
+
+C code in the host reads the host's own environment: what it must find there has to be set before the run.
+"""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from gpushare.isolation import context
 
 _host_environ = os.environ
+# Read by torch, its libraries or CUDA when they are loaded, which they are before any job begins.
+_READ_AT_LOAD = {
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_VISIBLE_DEVICES",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"str expected, not {type(value).__name__}")
+    return value
 
 
 class _Environ(MutableMapping[str, str]):
+    """What `os.environ` is in plain python, for the calling job."""
+
     def _target(self) -> MutableMapping[str, str]:
         job = context.current()
-        return _host_environ if job is None or job.environ is None else job.environ
+        return _host_environ if job is None or not context.in_host() else job.environ
 
     def __getitem__(self, key: str) -> str:
-        return self._target()[key]
+        return self._target()[_text(key)]
 
     def __setitem__(self, key: str, value: str) -> None:
-        self._target()[key] = value
+        self._target()[_text(key)] = _text(value)
+        _warn_if_late(key, value)
 
     def __delitem__(self, key: str) -> None:
-        del self._target()[key]
+        del self._target()[_text(key)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._target())
+        return iter(list(self._target()))
 
     def __len__(self) -> int:
         return len(self._target())
@@ -38,17 +60,71 @@ class _Environ(MutableMapping[str, str]):
     def copy(self) -> dict[str, str]:
         return dict(self)
 
+    def __or__(self, other: Any) -> dict[str, str]:
+        return {**self, **other}
+
+    def __ror__(self, other: Any) -> dict[str, str]:
+        return {**other, **self}
+
+    def __ior__(self, other: Any) -> _Environ:
+        self.update(other)
+        return self
+
+
+class _EnvironBytes(MutableMapping[bytes, bytes]):
+    """`os.environb`."""
+
+    def __getitem__(self, key: bytes) -> bytes:
+        return os.fsencode(os.environ[os.fsdecode(key)])
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        os.environ[os.fsdecode(key)] = os.fsdecode(value)
+
+    def __delitem__(self, key: bytes) -> None:
+        del os.environ[os.fsdecode(key)]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(os.fsencode, os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+def _warn_if_late(key: str, value: str) -> None:
+    job = context.current()
+    if job and context.in_host() and key in _READ_AT_LOAD and _host_environ.get(key) != value:
+        job.note(f"{job.name} sets {key}={value}, which torch has read already: set it before gpushare run")
+
+
+def _after_fork_in_child() -> None:
+    # Alone now: what the child executes, and its C code, read the real one.
+    if job := context.current():
+        for key in set(_host_environ) - set(job.environ):
+            del _host_environ[key]
+        _host_environ.update(job.environ)
+
+
+def of_child(env: Any) -> Any:
+    """The environment for a new program that was given `env`; None is the job's own."""
+    job = context.current()
+    if env is not None or job is None or not context.in_host():
+        return env
+    return [os.fsencode(f"{key}={value}") for key, value in job.environ.items()]
+
 
 def install() -> None:
-    """Replace `os.environ`, and hand it to child processes that are given none."""
-    setattr(os, "environ", _Environ())  # noqa: B010 - the object itself is replaced, on purpose
-    original = subprocess.Popen.__init__
+    """Replace `os.environ` and what belongs to it."""
+    os_: Any = os
+    os_.environ, os_.environb = _Environ(), _EnvironBytes()
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
-    def start(self: Any, *args: Any, **kwargs: Any) -> None:
-        job = context.current()
-        # env is the eleventh parameter of Popen; hardly anybody passes it by position.
-        if job and job.environ is not None and kwargs.get("env") is None and len(args) < 11:
-            kwargs["env"] = dict(job.environ)
-        original(self, *args, **kwargs)
 
-    subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+def enter(job: context.JobContext) -> None:
+    """Tell what of the job's environment comes too late."""
+    for key in _READ_AT_LOAD:
+        if key in job.environ:
+            _warn_if_late(key, job.environ[key])
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: it goes with the context."""

@@ -16,7 +16,7 @@ def _before() -> None:
     if job and context.in_host() and not native.park_others(job.account, _LONGEST_PARK_NS):
         # The other job is in one very long iteration. Forking now is what plain python does all the time
         # beside its own threads; waiting for ever would be worse.
-        job.stderr.write("gpushare: forked beside a job that did not reach its door within 5 s\n")
+        job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
 
 
 def _after_in_parent() -> None:
@@ -28,3 +28,11 @@ def _after_in_parent() -> None:
 def install() -> None:
     """Register with the interpreter; children started by subprocess with exec need no parking."""
     os.register_at_fork(before=_before, after_in_parent=_after_in_parent)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing to set up."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing to take down."""

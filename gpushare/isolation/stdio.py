@@ -1,7 +1,7 @@
-"""`sys.stdin`, `sys.stdout` and `sys.stderr` per job.
+"""`sys.stdin`, `sys.stdout` and `sys.stderr` per job: the streams, and the proxies that stand for them.
 
 C code reads `sys.stdout` in the module's dictionary, so the objects there are real files that pass every
-call on to the calling job's own.
+call on to the calling job's stream. `system.py` answers Python code.
 """
 
 from __future__ import annotations
@@ -13,26 +13,34 @@ from typing import Any, TextIO
 
 from gpushare.isolation import context
 
+_NAMES = ("stdin", "stdout", "stderr")
+_host: dict[str, TextIO] = {}
+_proxies: dict[str, _Stream] = {}
+
 
 class _Stream(io.TextIOBase):
-    """Passes on what it is asked to the calling job's stream, else to the host's."""
+    """Passes on what it is asked to a stream of the calling job, else to the host's.
 
-    def __init__(self, attribute: str, host: TextIO) -> None:
-        self._attribute = attribute
-        self._host = host
+    With `assigned` to what the script has assigned to `sys.NAME` last, else to the stream it began with.
+    """
+
+    def __init__(self, name: str, *, assigned: bool) -> None:
+        self._name, self._assigned = name, assigned
 
     def _stream(self) -> TextIO:
         job = context.current()
-        stream: TextIO = getattr(job, self._attribute) if job else self._host
-        return stream
+        if job is None:
+            return _host[self._name]
+        stream: TextIO = getattr(job, self._name)
+        return job.values.get(("sys", self._name), stream) if self._assigned else stream
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("_stream", "_attribute", "_host", "__class__"):
+        if name in ("_stream", "_name", "_assigned", "__class__"):
             return object.__getattribute__(self, name)
         return getattr(object.__getattribute__(self, "_stream")(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_attribute", "_host"):
+        if name in ("_name", "_assigned"):
             object.__setattr__(self, name, value)
         else:
             setattr(self._stream(), name, value)
@@ -51,10 +59,10 @@ class _Stream(io.TextIOBase):
         self._stream().__exit__(*details)
 
 
-def job_output(descriptor: int) -> TextIO:
+def job_output(descriptor: int, errors: str) -> TextIO:
     """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line."""
     raw = os.fdopen(descriptor, "wb")
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, line_buffering=True)
 
 
 def job_input(alone: bool) -> TextIO:
@@ -62,8 +70,32 @@ def job_input(alone: bool) -> TextIO:
     return sys.__stdin__ if alone and sys.__stdin__ else open(os.devnull, encoding="utf-8")
 
 
+def host_stream(name: str) -> TextIO:
+    """The host's own."""
+    return _host[name]
+
+
+def set_host_stream(name: str, stream: TextIO) -> None:
+    """Replace the host's own."""
+    _host[name] = stream
+
+
+def proxy(name: str) -> TextIO:
+    """Stands for the stream with which each job began."""
+    return _proxies[name]  # type: ignore[return-value]
+
+
 def install() -> None:
-    """Replace the three streams."""
-    sys.stdin = _Stream("stdin", sys.stdin)
-    sys.stdout = _Stream("stdout", sys.stdout)
-    sys.stderr = _Stream("stderr", sys.stderr)
+    """Replace the three streams in the dictionary of `sys`."""
+    for name in _NAMES:
+        _host[name] = getattr(sys, name)
+        _proxies[name] = _Stream(name, assigned=False)
+        vars(sys)[name] = _Stream(name, assigned=True)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing: the job was made with its streams."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: the streams are closed when the job's last words are out."""

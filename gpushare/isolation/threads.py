@@ -1,20 +1,31 @@
-"""Threads that a job starts work for that job: account, random numbers, streams, autograd flag."""
+"""Threads that a job starts work for that job: account, random numbers, streams, autograd flag.
+
+Identity follows work: what a job submits to an executor runs for that job, whoever started the executor's
+thread. A job sees its own threads only, and its first thread is its main thread.
+"""
 
 from __future__ import annotations
 
+import concurrent.futures
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpushare import native
 from gpushare.isolation import context
+from gpushare.isolation.perjob import PerJob
 
 Enter = Callable[[context.JobContext], None]
+_threading: Any = threading
+_thread_numbers: PerJob[Iterator[int]] = PerJob(itertools.count(1), lambda: itertools.count(1))
+_pool_numbers: PerJob[Iterator[int]] = PerJob(itertools.count(), itertools.count)
+_enter: Enter
+_leave: Callable[[], None]
 
 
-def install(enter: Enter, leave: Callable[[], None]) -> None:
-    """`enter(job)` and `leave()` run in each new thread of a job, around all that it does."""
-    start = threading.Thread.start
-    bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+def _wrap_thread() -> None:
+    start, bootstrap = _threading.Thread.start, _threading.Thread._bootstrap_inner
 
     def start_for_job(self: Any) -> None:
         job = context.current()
@@ -28,11 +39,94 @@ def install(enter: Enter, leave: Callable[[], None]) -> None:
         if job is None:
             bootstrap(self)
             return
-        enter(job)
+        _enter(job)
         try:
             bootstrap(self)
         finally:
-            leave()
+            _leave()
 
-    threading.Thread.start = start_for_job  # type: ignore[method-assign]
-    threading.Thread._bootstrap_inner = bootstrap_for_job  # type: ignore[attr-defined]
+    _threading.Thread.start = start_for_job
+    _threading.Thread._bootstrap_inner = bootstrap_for_job
+
+
+def _wrap_executor() -> None:
+    kind: Any = concurrent.futures.ThreadPoolExecutor
+    submit = kind.submit
+
+    def submit_for_job(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        job = context.current()
+        if job is None or not context.in_host():
+            return submit(self, function, *args, **kwargs)
+        return submit(self, _Task(job, function), *args, **kwargs)
+
+    kind.submit = submit_for_job
+    kind._counter = staticmethod(lambda: next(_pool_numbers.get()))
+
+
+class _Task:
+    """A call that runs for the job that submitted it."""
+
+    def __init__(self, job: context.JobContext, function: Any) -> None:
+        self._job, self._function = job, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        before = context.current()
+        if before is self._job:
+            return self._function(*args, **kwargs)
+        _enter(self._job)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            if before is None:
+                _leave()
+            else:
+                _enter(before)
+
+
+def _new_name(template: str = "Thread-%d") -> str:
+    return template % next(_thread_numbers.get())
+
+
+def _mine(job: context.JobContext) -> list[threading.Thread]:
+    return [job.thread, *(t for t in job.threads if t is not job.thread and t.is_alive())]
+
+
+def _wrap_lists() -> None:
+    enumerate_, main_thread = threading.enumerate, threading.main_thread
+
+    def seen() -> list[threading.Thread]:
+        job = context.current()
+        return enumerate_() if job is None or not context.in_host() else _mine(job)
+
+    def count() -> int:
+        return len(seen())
+
+    def main() -> threading.Thread:
+        job = context.current()
+        return main_thread() if job is None or not context.in_host() else job.thread
+
+    _threading.enumerate = seen
+    _threading.active_count = _threading.activeCount = count
+    _threading.main_thread = main
+    _threading._newname = _new_name
+
+
+def install(enter: Enter, leave: Callable[[], None]) -> None:
+    """`enter(job)` and `leave()` run in each new thread of a job, around all that it does."""
+    global _enter, _leave
+    _enter, _leave = enter, leave
+    _wrap_thread()
+    _wrap_executor()
+    _wrap_lists()
+
+
+def enter(job: context.JobContext) -> None:
+    """The calling thread is the job's main thread, and is named so."""
+    job.thread.name = "MainThread"
+
+
+def leave(job: context.JobContext) -> None:
+    """Ask the daemon threads that are left to end; plain python ends them with the process."""
+    for thread in job.threads:
+        if thread.is_alive() and thread.daemon and thread.ident:
+            native.set_async_exception(thread.ident, SystemExit)

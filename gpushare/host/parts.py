@@ -1,0 +1,48 @@
+"""All that a job has of its own: the parts of `isolation/` and of `framework/`, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpushare.framework import generators, switches
+from gpushare.framework import threads as torch_threads
+from gpushare.isolation import (
+    children,
+    collection,
+    environment,
+    exits,
+    fork,
+    log_state,
+    modules,
+    randomness,
+    signals,
+    stdio,
+    system,
+    threads,
+    warning_state,
+)
+from gpushare.isolation.context import JobContext
+
+# The proxies of stdio are what `system` answers with, and `modules` adds to `system`.
+_PARTS: tuple[Any, ...] = (stdio, system, modules, environment, exits, signals, children, fork, collection)
+_PARTS += (randomness, log_state, warning_state, generators, switches)
+
+
+def install() -> None:
+    """Once per host, in its main thread, when torch is loaded and no job runs yet."""
+    for part in _PARTS:
+        part.install()
+    threads.install(torch_threads.enter, torch_threads.leave)
+
+
+def enter(job: JobContext) -> None:
+    """The calling thread is the job's, and its script begins."""
+    torch_threads.enter(job)
+    for part in (*_PARTS, threads):
+        part.enter(job)
+
+
+def leave(job: JobContext) -> None:
+    """The script and its exit handlers are through. The last in is the first out; garbage goes last."""
+    for part in (threads, *(p for p in reversed(_PARTS) if p is not collection), collection):
+        part.leave(job)

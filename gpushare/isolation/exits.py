@@ -1,0 +1,110 @@
+"""The end of a script per job: `atexit`, `weakref.finalize`, `os._exit`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gpushare import native
+from gpushare.isolation import context
+from gpushare.isolation.perjob import PerJob
+
+_register, _unregister, _hard_exit = atexit.register, atexit.unregister, os._exit
+_finalizers: PerJob[list[Any]] = PerJob([], list)
+
+
+class HardExit(BaseException):
+    """`os._exit`, or a signal that would end the process, inside a job: only the job ends, without handlers."""
+
+    def __init__(self, code: int = 1) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def end_job(job: context.JobContext, code: int) -> None:
+    """End a job from any thread.
+
+    :raises HardExit: in the job's main thread.
+    """
+    if threading.get_ident() == job.thread_ident:
+        raise HardExit(code)
+    native.cancel(job.account)
+    exception = type("HardExit", (HardExit,), {"__init__": lambda self: HardExit.__init__(self, code)})
+    native.set_async_exception(job.thread_ident, exception)
+
+
+def register(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """As `atexit.register`, for the calling job."""
+    job = context.current()
+    if job is None or not context.in_host() or context.importing_shared():
+        return _register(function, *args, **kwargs)
+    job.at_exit.append(partial(function, *args, **kwargs))
+    return function
+
+
+def unregister(function: Callable[..., Any]) -> None:
+    """As `atexit.unregister`, for the calling job."""
+    job = context.current()
+    if job is None or not context.in_host():
+        _unregister(function)
+        return
+    job.at_exit[:] = [f for f in job.at_exit if getattr(f, "func", None) != function]
+
+
+def run_handlers(job: context.JobContext, report: Callable[[BaseException], None]) -> None:
+    """Last registered first; what a handler raises goes to `report`."""
+    while job.at_exit:
+        try:
+            job.at_exit.pop()()
+        except Exception as error:
+            report(error)
+
+
+def _exit_now(code: int) -> None:
+    job = context.current()
+    if job is None or not context.in_host():
+        _hard_exit(code)
+    else:
+        job.note(f"{job.name} called os._exit({code}): only this job ends")
+        end_job(job, code)
+
+
+def _run_finalizers(job: context.JobContext) -> None:
+    for finalizer in reversed(_finalizers.of(job)):
+        if finalizer.alive and finalizer.atexit:
+            finalizer()
+
+
+def _wrap_finalize() -> None:
+    kind: Any = weakref.finalize
+    kind._registered_with_atexit = True  # what the host has is never run: it ends at once
+    original = kind.__init__
+
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        job = context.current()
+        if job and context.in_host():
+            _finalizers.of(job).append(self)
+
+    kind.__init__ = start
+
+
+def install() -> None:
+    """Replace the functions."""
+    atexit.register, atexit.unregister = register, unregister
+    os._exit = _exit_now  # type: ignore[assignment]
+    _wrap_finalize()
+
+
+def enter(job: context.JobContext) -> None:
+    """Finalizers come after the handlers, as in a program that imports torch first."""
+    job.at_exit.append(partial(_run_finalizers, job))
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: the handlers have run by now."""

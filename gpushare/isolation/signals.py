@@ -1,0 +1,216 @@
+"""Signal handlers and alarms per job.
+
+Python runs handlers in the process's main thread only. Here each job has its own table; a signal that reaches
+the host, or that a job sends to its own process, goes to the handlers of the jobs that have one. A handler runs
+in a thread of its job beside the script, and what it raises arrives in the script.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gpushare import native
+from gpushare.isolation import context, exits
+from gpushare.isolation.perjob import PerJob
+
+_signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
+_alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
+_raise_signal, _set_wakeup_fd = signal.raise_signal, signal.set_wakeup_fd
+ROUTED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGALRM)
+_IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
+_live: list[context.JobContext] = []
+
+
+class _Table:
+    """A job's handlers and its timer."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+        self.timer: threading.Timer | None = None
+        self.due_s = 0.0
+        self.interval_s = 0.0
+
+
+_tables: PerJob[_Table] = PerJob(_Table(), _Table)
+
+
+def _job() -> context.JobContext | None:
+    return context.current() if context.in_host() else None
+
+
+def handler_of(job: context.JobContext, number: int) -> Any:
+    """The job's handler."""
+    return _tables.of(job).handlers.get(number, signal.SIG_DFL)
+
+
+def set_handler(number: int, handler: Any) -> Any:
+    """As `signal.signal`, for the calling job."""
+    job = _job()
+    if job is None:
+        return _signal(number, handler)
+    if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    before = handler_of(job, signal.Signals(number))
+    _tables.of(job).handlers[signal.Signals(number)] = handler
+    return before
+
+
+def get_handler(number: int) -> Any:
+    """As `signal.getsignal`, for the calling job."""
+    job = _job()
+    return _getsignal(number) if job is None else handler_of(job, number)
+
+
+def deliver(job: context.JobContext, number: int) -> None:
+    """The signal has come for this job."""
+    handler = handler_of(job, number)
+    if handler is signal.default_int_handler:
+        native.cancel(job.account)
+        native.set_async_exception(job.thread_ident, KeyboardInterrupt)
+    elif callable(handler):
+        frame = sys._current_frames().get(job.thread_ident)
+        _in_job(job, lambda: handler(int(number), frame))
+    elif handler is signal.SIG_DFL and number not in _IGNORED:
+        exits.end_job(job, 128 + number)
+
+
+def _in_job(job: context.JobContext, call: Callable[[], object]) -> None:
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            _forward(job, error)
+
+    thread = threading.Thread(target=run, name="signal", daemon=True)
+    before = context.current()
+    context.bind(job)  # a thread belongs to the job that starts it
+    try:
+        thread.start()
+    finally:
+        context.bind(before)
+
+
+def _forward(job: context.JobContext, error: BaseException) -> None:
+    native.cancel(job.account)
+    kind = type(error)
+    # Only a class can be raised in another thread; this one makes itself with the arguments it should have.
+    made = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})
+    made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
+    native.set_async_exception(job.thread_ident, made)
+
+
+def _on_host_signal(number: int, _frame: Any) -> None:
+    receivers = [job for job in list(_live) if handler_of(job, number) is not signal.SIG_DFL]
+    for job in receivers:
+        deliver(job, number)
+    if not receivers:
+        _signal(number, signal.SIG_DFL)
+        _kill(os.getpid(), number)
+
+
+def _send(pid: int, number: int) -> None:
+    job = _job()
+    if job is None or pid != os.getpid() or number == 0:
+        _kill(pid, number)
+    elif number == signal.SIGKILL:
+        job.note(f"{job.name} killed its own process: only this job ends")
+        exits.end_job(job, 128 + number)
+    else:
+        deliver(job, number)
+
+
+def _raise(number: int) -> None:
+    _send(os.getpid(), number)
+
+
+def _arm(which: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
+    job = _job()
+    if job is None or which != signal.ITIMER_REAL:
+        return _setitimer(which, seconds, interval)
+    table = _tables.of(job)
+    before = _remaining(table)
+    if table.timer:
+        table.timer.cancel()
+        table.timer = None
+    if seconds > 0:
+        table.interval_s = interval
+        _start_timer(job, table, seconds)
+    return before
+
+
+def _start_timer(job: context.JobContext, table: _Table, seconds: float) -> None:
+    def ring() -> None:
+        if table.interval_s > 0:
+            _start_timer(job, table, table.interval_s)
+        deliver(job, signal.SIGALRM)
+
+    table.due_s = time.monotonic() + seconds
+    table.timer = threading.Timer(seconds, ring)
+    table.timer.daemon = True
+    before = context.current()
+    context.bind(None)  # not one of the script's threads
+    try:
+        table.timer.start()
+    finally:
+        context.bind(before)
+
+
+def _remaining(table: _Table) -> tuple[float, float]:
+    if table.timer is None or not table.timer.is_alive():
+        return 0.0, 0.0
+    return max(0.0, table.due_s - time.monotonic()), table.interval_s
+
+
+def _set_alarm(seconds: int) -> int:
+    return _alarm(seconds) if _job() is None else round(_arm(signal.ITIMER_REAL, seconds)[0])
+
+
+def _get_timer(which: int) -> tuple[float, float]:
+    job = _job()
+    if job is None or which != signal.ITIMER_REAL:
+        return _getitimer(which)
+    return _remaining(_tables.of(job))
+
+
+def _wakeup_fd(descriptor: int, **options: Any) -> int:
+    return _set_wakeup_fd(descriptor, **options) if _job() is None else -1
+
+
+def _after_fork_in_child() -> None:
+    job = context.current()
+    if job is None:
+        return
+    for number in (signal.SIGINT, *ROUTED):
+        handler = handler_of(job, number)
+        _signal(number, handler)
+
+
+def install() -> None:
+    """Route the host's signals and replace the functions. Main thread only."""
+    _signal(signal.SIGINT, lambda *_: None)  # the parent tells us; not SIG_IGN, which programs would inherit
+    for number in ROUTED:
+        _signal(number, _on_host_signal)
+    module: Any = signal
+    module.signal, module.getsignal = set_handler, get_handler
+    module.alarm, module.setitimer, module.getitimer = _set_alarm, _arm, _get_timer
+    module.raise_signal, module.set_wakeup_fd = _raise, _wakeup_fd
+    os.kill = _send
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def enter(job: context.JobContext) -> None:
+    """From now on the job gets signals."""
+    _live.append(job)
+
+
+def leave(job: context.JobContext) -> None:
+    """No signals and no alarms any more."""
+    _live.remove(job)
+    if timer := _tables.of(job).timer:
+        timer.cancel()

@@ -1,0 +1,88 @@
+"""Attributes of the module `sys` per job, for reading and for assignment.
+
+A property of the module's class comes before the module's own attribute, also for compiled lookups. C code
+that reads the module's dictionary finds the proxies of `stdio.py` there, which must be installed before.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from functools import partial
+from typing import Any
+
+from gpushare.isolation import context, stdio
+from gpushare.isolation.perjob import PerJob
+
+_ATTRIBUTES: dict[str, PerJob[Any]] = {}
+_UNSET = object()
+
+
+class _Sys(types.ModuleType):
+    pass
+
+
+def _property(value: PerJob[Any]) -> property:
+    return property(lambda _: value.get(), lambda _, new: value.set(new))
+
+
+def _stream_property(name: str) -> property:
+    """The job's own stream, or what it assigned.
+
+    A shared module that is just being imported may keep what it reads for all jobs: it gets the proxy.
+    """
+
+    def read(module: types.ModuleType) -> Any:
+        job = context.current()
+        if job is None:
+            return stdio.host_stream(name)
+        if (assigned := job.values.get(("sys", name), _UNSET)) is not _UNSET:
+            return assigned
+        return stdio.proxy(name) if context.importing_shared() else getattr(job, name)
+
+    def write(module: types.ModuleType, value: Any) -> None:
+        job = context.current()
+        if job is None:
+            stdio.set_host_stream(name, value)
+        elif value is getattr(job, name):
+            job.values.pop(("sys", name), None)
+        else:
+            job.values["sys", name] = value
+
+    return property(read, write)
+
+
+def _current_job() -> context.JobContext:
+    job = context.current()
+    assert job
+    return job
+
+
+def _stream_of_job(name: str) -> Any:
+    return getattr(_current_job(), name)
+
+
+def add_property(name: str, value: property) -> None:
+    """Make one more attribute of `sys` per job."""
+    setattr(_Sys, name, value)
+
+
+def install() -> None:
+    """Give the module `sys` a class of our own."""
+    _ATTRIBUTES["argv"] = PerJob(sys.argv, lambda: _current_job().argv)
+    _ATTRIBUTES["excepthook"] = PerJob(sys.excepthook, lambda: sys.__excepthook__)
+    for name, value in _ATTRIBUTES.items():
+        add_property(name, _property(value))
+    for name in ("stdin", "stdout", "stderr"):
+        add_property(name, _stream_property(name))
+        original: PerJob[Any] = PerJob(getattr(sys, f"__{name}__"), partial(_stream_of_job, name))
+        add_property(f"__{name}__", _property(original))
+    sys.__class__ = _Sys
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing: values are made when they are first asked for."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: values go with the context."""

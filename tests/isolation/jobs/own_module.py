@@ -1,0 +1,7 @@
+value = None
+items = []
+
+
+class Thing:
+    def __init__(self, number):
+        self.number = number

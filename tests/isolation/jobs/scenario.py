@@ -1,0 +1,60 @@
+"""scenario.py STATE VALUE [MEET-DIRECTORY WHO OTHERS...]: set a state, meet the others, and print what is seen.
+
+Without VALUE (`-`) it waits for the others to have ended and prints what a fresh script sees.
+"""
+
+import os
+import pathlib
+import sys
+import threading
+import time
+
+import states
+
+name, value, *meeting = sys.argv[1:]
+state = getattr(states, name)()
+
+
+def meet(point):
+    """Wait for the others; alone there is nobody to wait for."""
+    if meeting:
+        folder, who, *others = meeting
+        pathlib.Path(folder, f"{point}-{who}").touch()
+        for other in others:
+            while not pathlib.Path(folder, f"{point}-{other}").exists():
+                time.sleep(0.005)
+
+
+def show(where, seen):
+    print(where, seen, file=sys.__stdout__, flush=True)
+
+
+if value == "-":
+    if meeting:
+        folder, who, *others = meeting
+        while not all(pathlib.Path(folder, f"end-{other}").exists() for other in others):
+            time.sleep(0.005)
+        time.sleep(0.3)
+    show("fresh", state.get())
+    sys.exit()
+meet("begin")
+state.set(value)
+value_was_set = True
+meet("set")
+show("main", state.get())
+meet("seen")
+thread = threading.Thread(target=lambda: show("thread", state.get()))
+thread.start()
+thread.join()
+if state.child == "exec":
+    show("program", states.program_output(state))
+if state.child:
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        show("fork", state.get())
+        os._exit(0)
+    os.waitpid(pid, 0)
+meet("end")
+if hasattr(state, "restore"):
+    state.restore()

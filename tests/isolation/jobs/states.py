@@ -1,0 +1,229 @@
+"""Kinds of process-wide state as a script sees them: `set` one to a value, `get` it.
+
+`child` says how a child process can see it: "fork", "exec" (a program that prints it) or nothing.
+"""
+
+import atexit
+import io
+import logging
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+import weakref
+
+import numpy as np
+import own_module
+import torch
+
+import __main__
+
+
+class Argv:
+    child = "fork"
+
+    def set(self, value):
+        sys.argv = ["script", value]
+
+    def get(self):
+        return sys.argv if sys.argv[0] == "script" else len(sys.argv) > 1
+
+
+class Path:
+    child = "fork"
+
+    def set(self, value):
+        sys.path.append(f"/{value}")
+
+    def get(self):
+        return [entry for entry in sys.path if len(entry) == 2]
+
+
+class Stdout:
+    child = "fork"
+
+    def set(self, value):
+        self.value, self.before = value, sys.stdout
+        sys.stdout = io.StringIO(value)
+
+    def get(self):
+        text = sys.stdout.getvalue() if isinstance(sys.stdout, io.StringIO) else "the job's own"
+        if text == getattr(self, "value", None) and threading.current_thread() is threading.main_thread():
+            print("x", end="")  # goes into the buffer, not to the terminal
+            text = sys.stdout.getvalue()
+        return text
+
+    def restore(self):
+        sys.stdout = self.before
+
+
+class Directory:
+    child = "exec"
+    program = "basename $PWD"
+
+    def set(self, value):
+        os.makedirs(value, exist_ok=True)
+        os.chdir(value)
+
+    def get(self):
+        return os.path.basename(os.getcwd()), os.path.exists(f"../{os.path.basename(os.getcwd())}")
+
+
+class Environment:
+    child = "exec"
+    program = "echo $STATE"
+
+    def set(self, value):
+        os.environ["STATE"] = value
+
+    def get(self):
+        return os.environ.get("STATE"), os.getenv("STATE"), os.environb.get(b"STATE")
+
+
+class PythonRandom:
+    child = None  # a forked child draws from new entropy, alone as well
+
+    def set(self, value):
+        random.seed(value)
+        random.gauss(0, 1)
+
+    def get(self):
+        numbers = [random.random(), random.randrange(1000), random.gauss(0, 1)]
+        return numbers if random.getstate()[1][0] != 0 and hasattr(__main__, "value_was_set") else None
+
+
+class NumpyRandom:
+    child = "fork"
+
+    def set(self, value):
+        np.random.seed(ord(value))
+
+    def get(self):
+        if not hasattr(__main__, "value_was_set"):
+            return None
+        return np.random.rand(), np.random.randint(1000), float(np.random.standard_normal())
+
+
+class TorchRandom:
+    child = "fork"
+
+    def set(self, value):
+        torch.manual_seed(ord(value))
+
+    def get(self):
+        with torch.random.fork_rng():
+            torch.rand(3)
+        drawn = torch.rand(2).tolist(), torch.randperm(5).tolist(), torch.initial_seed()
+        return drawn if hasattr(__main__, "value_was_set") else torch.initial_seed() < 256
+
+
+class Logging:
+    child = "fork"
+
+    def set(self, value):
+        logging.basicConfig(format=f"{value} %(message)s", stream=io.StringIO())
+        logging.getLogger("shared").setLevel(ord(value))
+        logging.getLogger("shared").propagate = value == "a"
+        logging.disable(ord(value) % 5)
+
+    def get(self):
+        shared = logging.getLogger("shared")
+        formats = [h.formatter._fmt for h in logging.root.handlers]
+        return formats, shared.getEffectiveLevel(), shared.isEnabledFor(97), shared.propagate
+
+
+class Warnings:
+    child = "fork"
+
+    def set(self, value):
+        warnings.filterwarnings("error", message=value)
+        warnings.showwarning = lambda *_: None
+
+    def get(self):
+        added = [f[1].pattern for f in warnings.filters if f[1] is not None and len(f[1].pattern) == 1]
+        return added, warnings.showwarning.__name__
+
+
+class Signals:
+    child = "fork"
+    received = None
+
+    def set(self, value):
+        signal.signal(signal.SIGUSR1, lambda *_: setattr(self, "received", value))
+
+    def get(self):
+        self.received = None
+        if callable(signal.getsignal(signal.SIGUSR1)):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            deadline = time.monotonic() + 5
+            while self.received is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+        return self.received, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+class ExitHandlers:
+    child = None
+
+    def set(self, value):
+        atexit.register(print, "at exit", value)
+        self.kept = io.StringIO()
+        weakref.finalize(self.kept, print, "finalized", value)
+
+    def get(self):
+        return "see the last lines"
+
+
+class OwnModule:
+    child = "fork"
+
+    def set(self, value):
+        own_module.value = value
+        own_module.items.append(value)
+
+    def get(self):
+        import own_module as again
+
+        same = sys.modules["own_module"] is own_module is again
+        copy = pickle.loads(pickle.dumps(own_module.Thing(3)))
+        return own_module.value, own_module.items, same, type(copy) is own_module.Thing, copy.number
+
+
+class MainModule:
+    child = "fork"
+
+    def set(self, value):
+        __main__.something = value
+
+    def get(self):
+        return getattr(__main__, "something", None), sys.modules["__main__"] is __main__, __main__.__file__
+
+
+class ThreadCount:
+    child = None  # torch forbids setting it after a fork
+
+    def set(self, value):
+        torch.set_num_threads(ord(value) - 96)
+
+    def get(self):
+        return torch.get_num_threads()
+
+
+class Threads:
+    child = None
+
+    def set(self, value):
+        for _ in range(3):
+            threading.Thread(target=time.sleep, args=(0.01,)).start()
+
+    def get(self):
+        count = threading.active_count() if not hasattr(__main__, "value_was_set") else None
+        return count, threading.main_thread().name, threading.main_thread() in threading.enumerate()
+
+
+def program_output(state):
+    return subprocess.run(["sh", "-c", state.program], capture_output=True, text=True, check=True).stdout
