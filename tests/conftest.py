@@ -1,11 +1,14 @@
 """Shared by the end-to-end tests: the console script with a home of its own, and a small script."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
@@ -28,15 +31,36 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, **fixed, "XDG_STATE_HOME": str(home / "state"), "XDG_CACHE_HOME": str(home / "cache")}
 
 
+def what_hangs(process: subprocess.Popen[str], home: Path) -> str:
+    """The stacks of the host's threads, and its children, of a run that does not end."""
+    parent = psutil.Process(process.pid)
+    children = parent.children(recursive=True)
+    for host in parent.children():
+        host.send_signal(signal.SIGQUIT)
+    time.sleep(1)
+    stacks = [log.read_text() for log in home.rglob("host.log")]
+    for child in reversed(children):
+        child.kill()
+    return "\n".join(
+        [f"processes: {[(c.pid, c.cmdline()[-1:]) for c in children if c.is_running()]}", *stacks]
+    )
+
+
 @pytest.fixture
 def gpushare(tmp_path: Path) -> Run:
     """Runs the real console script in `tmp_path`."""
 
     def run(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         command = [str(Path(sys.executable).with_name("gpushare")), *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment(tmp_path), text=True, capture_output=True, timeout=timeout
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path), text=True, **pipes)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            found = what_hangs(process, tmp_path)
+            process.kill()
+            pytest.fail(f"{command} did not end within {timeout} s\n{process.communicate()}\n{found}")
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     return run
 
@@ -45,10 +69,15 @@ def gpushare(tmp_path: Path) -> Run:
 def plain(tmp_path: Path) -> Run:
     """Runs a script with plain python."""
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *map(str, arguments)]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment(tmp_path), text=True, capture_output=True, timeout=120
+            command,
+            cwd=cwd or tmp_path,
+            env=environment(tmp_path),
+            text=True,
+            capture_output=True,
+            timeout=120,
         )
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from gpushare.host.control import Control
 
 def main(control_descriptor: int) -> int:
     """Run what the first message asks for; 0 when every job has ended, however it did."""
+    faulthandler.register(signal.SIGQUIT)  # where all threads are, into the host's log
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us; `isolation.signals` refines it
     control = Control(control_descriptor)
     messages = control.messages()

@@ -86,7 +86,7 @@ def _wrap_finalize() -> None:
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        self._gpushare_job = context.current()
+        self._gpushare_job = None if context.importing_shared() else context.current()
 
     kind.__init__ = start
 

@@ -88,7 +88,7 @@ def _wrap_finalize() -> None:
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         job = context.current()
-        if job and context.in_host():
+        if job and context.in_host() and not context.importing_shared():
             _finalizers.of(job).append(self)
 
     kind.__init__ = start

@@ -67,29 +67,28 @@ class _Modules(dict[str, types.ModuleType]):
         for name, module in dict(*others, **more).items():
             self[name] = module
 
-    def __iter__(self) -> Iterator[str]:
+    # Snapshots, each made in one step: other jobs import meanwhile.
+    def copy(self) -> dict[str, types.ModuleType]:
+        shared = list(dict.items(self))
         job = context.current()
         if job is None:
-            return super().__iter__()
-        shared = [name for name in dict.__iter__(self) if name not in job.modules and not owns(job, name)]
-        return iter([*shared, *job.modules])
+            return dict(shared)
+        return {name: module for name, module in shared if not owns(job, name)} | job.modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.copy())
 
     def __len__(self) -> int:
-        return super().__len__() if context.current() is None else len(list(iter(self)))
+        return super().__len__() if context.current() is None else len(self.copy())
 
     def keys(self) -> Any:
-        return super().keys() if context.current() is None else dict.fromkeys(self).keys()
+        return self.copy().keys()
 
     def values(self) -> Any:
-        return super().values() if context.current() is None else self.copy().values()
+        return self.copy().values()
 
     def items(self) -> Any:
-        return super().items() if context.current() is None else self.copy().items()
-
-    def copy(self) -> dict[str, types.ModuleType]:
-        if context.current() is None:
-            return dict(super().items())
-        return {name: self[name] for name in self}
+        return self.copy().items()
 
 
 def _own_modules(name: object) -> dict[str, types.ModuleType] | None:

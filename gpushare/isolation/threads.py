@@ -29,7 +29,8 @@ def _wrap_thread() -> None:
 
     def start_for_job(self: Any) -> None:
         job = context.current()
-        if job and context.in_host():
+        # What a shared module starts when it is imported works for all.
+        if job and context.in_host() and not context.importing_shared():
             self._gpushare_job = job
             job.threads.append(self)
         start(self)

@@ -327,9 +327,14 @@ std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) cons
            "MiB, the other jobs %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, "
            "or make the batch smaller.",
            static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
-           static_cast<double>(held) / mib, static_cast<double>(held_ - held - shared) / mib,
+           static_cast<double>(held) / mib, static_cast<double>(others_hold(a)) / mib,
            static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib);
   return text;
+}
+
+uint64_t Governor::others_hold(const Account& a) const {
+  uint64_t rest = held_ - a.held.load(std::memory_order_relaxed);
+  return a.id ? rest - accounts_[0].held.load(std::memory_order_relaxed) : rest;
 }
 
 // `n` pages more than it holds are what the job can't go on without.
@@ -341,7 +346,7 @@ void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
   bool beside = !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
   telemetry_->add(a.id, kOomCount, 1);
   telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
-  telemetry_->slot(a.id, kOthersKeep, (held_ - held - shared) * page);
+  telemetry_->slot(a.id, kOthersKeep, others_hold(a) * page);
   uint64_t refusal = alone ? uint64_t{kAloneTooLarge} : uint64_t{kTooLargeBesideOthers};
   telemetry_->slot(a.id, kRefusal, alone || beside ? refusal : 0);
   std::string text =

@@ -141,6 +141,7 @@ class Governor {
   void add_pages(Account& a, uint64_t n, bool over);
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
+  uint64_t others_hold(const Account& a) const;  // pages of other jobs
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock);
   void sleep(Waiter& w, Lock& lock);

@@ -1,0 +1,14 @@
+"""torch.compile with a backend that compiles nothing further."""
+
+import torch
+
+torch.manual_seed(15)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+compiled = torch.compile(model, backend="aot_eager")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(5):
+    loss = compiled(torch.randn(4 + step % 2, 8)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, loss.item())
