@@ -1,6 +1,7 @@
 """Shared by the end-to-end tests: the console script with a home of its own, and a small script."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+os.environ.setdefault("GPUSHARE_TEST_SEED", str(random.randrange(10**6)))
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 TRAIN = """

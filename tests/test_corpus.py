@@ -14,7 +14,7 @@ import pytest
 from conftest import Run
 
 SCRIPTS = sorted(path.stem for path in (Path(__file__).parent / "scripts").glob("*.py"))
-SEED = int(os.environ.get("GPUSHARE_TEST_SEED") or random.randrange(10**6))
+SEED = int(os.environ["GPUSHARE_TEST_SEED"])  # from conftest.py: all workers draw the same
 _drawn = random.Random(SEED).sample(SCRIPTS, len(SCRIPTS))
 PAIRS = list(zip(_drawn[::2], _drawn[1::2], strict=False))
 PAIRS += [(_drawn[-1], _drawn[0])] if len(_drawn) % 2 else []

@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class PerJob(Generic[T]):
-    """The host's value, and one per job, made when a job first asks.
+    """The host's value, and one per job, made when a job first asks; without `make` the host's until it is set.
 
     It dies with the job's context. A forked child keeps the value of the job that forked it. With
     `imports_set_all` a shared module that is being imported reads and sets the host's, with which later jobs
     begin.
     """
 
-    def __init__(self, host: T, make: Callable[[], T], *, imports_set_all: bool = False) -> None:
+    def __init__(self, host: T, make: Callable[[], T] | None, *, imports_set_all: bool = False) -> None:
         self.host = host
         self._make = make
         self._imports_set_all = imports_set_all
@@ -37,6 +37,8 @@ class PerJob(Generic[T]):
         try:
             value: T = values[self]
         except KeyError:
+            if self._make is None:
+                return self.host
             value = values.setdefault(self, self._make())
         return value
 

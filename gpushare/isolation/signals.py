@@ -7,6 +7,7 @@ in a thread of its job beside the script, and what it raises arrives in the scri
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -56,8 +57,12 @@ def set_handler(number: int, handler: Any) -> Any:
         return _signal(number, handler)
     if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
         raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
-    before = handler_of(job, signal.Signals(number))
-    _tables.of(job).handlers[signal.Signals(number)] = handler
+    if not 1 <= number < signal.NSIG:
+        raise ValueError("signal number out of range")
+    if number in (signal.SIGKILL, signal.SIGSTOP):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    before = handler_of(job, number)
+    _tables.of(job).handlers[int(number)] = handler
     return before
 
 

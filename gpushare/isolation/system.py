@@ -19,7 +19,9 @@ _UNSET = object()
 
 
 class _Sys(types.ModuleType):
-    pass
+    # importlib makes modules with type(sys)(name): those must be ordinary ones.
+    def __new__(cls, name: str, doc: str | None = None) -> types.ModuleType:  # type: ignore[misc]
+        return types.ModuleType(name, doc)
 
 
 def _property(value: PerJob[Any]) -> property:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import types
 import warnings
-from functools import partial
 from typing import Any
 
 from gpushare.isolation import context
@@ -113,10 +112,6 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, source: Any =
 _original_warn = warnings.warn
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def install() -> None:
     """Replace the functions, and answer for the module's attributes."""
     _Module.filters = _property(_filters)  # type: ignore[attr-defined]
@@ -125,7 +120,7 @@ def install() -> None:
         setattr(_Module, name, _property(PerJob(once if make is dict else "default", make)))
     for name in ("showwarning", "formatwarning", "_showwarnmsg_impl"):
         original = vars(warnings)[name]
-        value: PerJob[Any] = PerJob(original, partial(_same, original), imports_set_all=True)
+        value: PerJob[Any] = PerJob(original, None, imports_set_all=True)
         setattr(_Module, name, _property(value))
     for name, function in (
         ("_add_filter", _add_filter),
