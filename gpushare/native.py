@@ -70,6 +70,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_cancel": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_mark": (None, (_I32,)),
+    "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
     "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64)),
     "gs_curve_get": (_U64, (_I32, _U64S, _U64S, _U64, _U64S, _U64S)),
     "gs_peak_kinds": (ctypes.c_int, (_I32, _U64S)),
@@ -87,7 +88,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_free": (None, (_PTR, _I32, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
-_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_thread_account")
+_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_thread_account", "gs_collection")
 _quick: dict[str, Callable[..., Any]] = {}
 
 
@@ -193,6 +194,11 @@ def thread_account() -> int:
 def cancel(account: int) -> None:
     """End the job's waits, now and later."""
     _lib().gs_cancel(account)
+
+
+def collection_callback() -> Callable[[str, dict[str, int]], None]:
+    """For `gc.callbacks`. It runs no Python code, in which an interrupt could be raised and be lost."""
+    return _quick["gs_collection"]
 
 
 def nowait(delta: int) -> None:

@@ -47,7 +47,7 @@ def test_as_under_plain_python(pair: tuple[str, str], gpushare: Run, plain: Run,
     jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
     for name in pair:
         alone, files = expected[name]
-        assert (tmp_path / "logs" / f"{name}.out").read_text() == alone.stdout, done.stderr
-        assert (tmp_path / "logs" / f"{name}.err").read_text() == alone.stderr
+        assert (tmp_path / "logs" / f"{name}.err").read_text() == alone.stderr, done.stderr
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == alone.stdout
         assert jobs[name]["exit_code"] == alone.returncode
         assert written(tmp_path / name) == files

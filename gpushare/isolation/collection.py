@@ -8,13 +8,9 @@ from gpushare import native
 from gpushare.isolation import context
 
 
-def _guard(phase: str, info: dict[str, int]) -> None:
-    native.nowait(1 if phase == "start" else -1)
-
-
 def install() -> None:
     """Have each collection be a section without waits."""
-    gc.callbacks.append(_guard)
+    gc.callbacks.append(native.collection_callback())
 
 
 def enter(job: context.JobContext) -> None:

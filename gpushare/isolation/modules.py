@@ -67,13 +67,20 @@ class _Modules(dict[str, types.ModuleType]):
         for name, module in dict(*others, **more).items():
             self[name] = module
 
-    # Snapshots, each made in one step: other jobs import meanwhile.
+    # Snapshots, since other jobs import meanwhile.
     def copy(self) -> dict[str, types.ModuleType]:
-        shared = list(dict.items(self))
+        shared = self._shared()
         job = context.current()
         if job is None:
             return dict(shared)
         return {name: module for name, module in shared if not owns(job, name)} | job.modules
+
+    def _shared(self) -> list[tuple[str, types.ModuleType]]:
+        while True:
+            try:
+                return list(dict.items(self))
+            except RuntimeError:  # changed meanwhile
+                continue
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.copy())

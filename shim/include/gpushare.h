@@ -50,6 +50,9 @@ GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 
 // Iterations. The mark says that an iteration ended; the next allocation is at the door.
+// For gc.callbacks: called when a collection starts and when it stops, with Python objects that are
+// not looked at. Nobody waits for memory in between, since finalizers of any job run there.
+GS_EXPORT void gs_collection(void* phase, void* info);
 GS_EXPORT void gs_iteration_mark(gs_account job);
 // Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
 GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,

@@ -103,6 +103,8 @@ void gs_cancel(gs_account job) {
 
 void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
 
+void gs_collection(void*, void*) { thread_state.collecting = !thread_state.collecting; }
+
 void gs_iteration_mark(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
 }
@@ -179,7 +181,7 @@ void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs
     if (bytes > r->governor().pool().pages() * r->governor().pool().page_bytes())
       throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
     auto id = is_job(account) ? static_cast<uint32_t>(account) : GS_SHARED;
-    return r->allocate(bytes, id, stream, thread_state.no_wait > 0);
+    return r->allocate(bytes, id, stream, thread_state.no_wait > 0 || thread_state.collecting);
   }
   void* p = nullptr;
   if (posix_memalign(&p, 64, bytes) != 0) throw std::bad_alloc();

@@ -48,6 +48,7 @@ bool in_forked_child();
 struct ThreadState {
   uint32_t account;
   int32_t no_wait;
+  bool collecting;  // garbage, in Python
   void* cpu_generator;
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
