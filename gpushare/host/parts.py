@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.framework import generators, switches
+from gpushare.framework import generators, process_groups, switches
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
@@ -25,7 +25,7 @@ from gpushare.isolation.context import JobContext
 
 # The proxies of stdio are what `system` answers with, and `modules` adds to `system`.
 _PARTS: tuple[Any, ...] = (stdio, system, modules, environment, exits, signals, children, fork, collection)
-_PARTS += (randomness, log_state, warning_state, generators, switches)
+_PARTS += (randomness, log_state, warning_state, generators, switches, process_groups)
 
 
 def install() -> None:

@@ -56,6 +56,6 @@ def print_exception(error: BaseException, job: JobContext) -> None:
         frames = frames.tb_next
     hook: Any = sys.excepthook
     if hook is not sys.__excepthook__:
-        hook(type(error), error, frames)
+        hook(type(error), error.with_traceback(frames), frames)
         return
     traceback.print_exception(type(error), error, frames, file=job.stderr)

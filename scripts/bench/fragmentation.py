@@ -5,7 +5,7 @@ from typing import Any
 from common import EXAMPLES, profile, write
 
 JOBS = {
-    "digits_cnn": "--batch-size 400",
+    "digits_cnn": "--batch-size 430",
     "autoencoder": "--batch-size 256",
     "char_transformer": "--batch-size 64",
     "recurrent_lm": "--batch-size 128",

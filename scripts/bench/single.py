@@ -17,10 +17,10 @@ from typing import Any
 from common import EXAMPLES, KEEP_PAGES, run_gpushare, run_plain, write
 
 JOBS = {
-    "digits_cnn": ("--batch-size 128", 5, 65),
-    "autoencoder": ("--batch-size 256", 20, 620),
-    "char_transformer": ("--batch-size 32", 5, 65),
-    "recurrent_lm": ("--batch-size 64", 5, 65),
+    "digits_cnn": ("--batch-size 128", 5, 30),
+    "autoencoder": ("--batch-size 256", 20, 170),
+    "char_transformer": ("--batch-size 32", 5, 30),
+    "recurrent_lm": ("--batch-size 64", 5, 30),
 }
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--rounds", type=int, default=2)

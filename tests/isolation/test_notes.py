@@ -1,0 +1,72 @@
+"""What can't be isolated is told: which jobs, what, and what to do."""
+
+import json
+from pathlib import Path
+
+from conftest import Run
+
+MEET = """
+import pathlib, sys, time
+def meet(other):
+    pathlib.Path(sys.argv[1]).touch()
+    while not pathlib.Path(other).exists():
+        time.sleep(0.005)
+"""
+
+
+def test_the_first_conflict_of_a_switch_is_named(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "double.py").write_text(
+        MEET + "import torch\nmeet('b')\ntorch.set_default_dtype(torch.float64)\n"
+        "torch.set_default_dtype(torch.float64)\ntime.sleep(0.5)\n"
+    )
+    (tmp_path / "other.py").write_text(
+        MEET + "import torch\nmeet('a')\n"
+        "while torch.get_default_dtype() != torch.float64: time.sleep(0.005)\n"
+        "while torch.get_default_dtype() != torch.float32: time.sleep(0.005)\n"
+        "print('back')\n"
+    )
+    done = gpushare("run", "double.py a", "other.py b")
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "default dtype" in line]
+    assert len(told) == 1
+    assert "double sets the default dtype to torch.float64" in told[0]
+    assert "other (torch.float32)" in told[0] and "one after the other" in told[0]
+    assert "other | back" in done.stdout
+
+
+def test_a_variable_that_comes_too_late_is_named(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '3'\n")
+    done = gpushare("run", "late.py")
+    assert "late sets CUDA_VISIBLE_DEVICES=3, which torch has read already" in done.stderr
+
+
+def test_a_hard_exit_ends_one_job(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text("import os\nprint('out', flush=True)\nos._exit(7)\n")
+    (tmp_path / "stays.py").write_text("import time\ntime.sleep(0.5)\nprint('there')\n")
+    done = gpushare("run", "leaves.py", "stays.py", "--summary", "s.json")
+    assert done.returncode == 1
+    assert "leaves called os._exit(7): only this job ends" in done.stderr
+    assert "stays | there" in done.stdout
+    codes = [j["exit_code"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
+    assert codes == [7, 0]
+
+
+def test_a_second_process_group_is_refused(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "group.py").write_text(
+        "import sys, time, pathlib, torch.distributed as dist\n"
+        "init = lambda: dist.init_process_group('gloo', init_method=f'file://{sys.argv[2]}', rank=0, world_size=1)\n"
+        "first = sys.argv[1] == 'first'\n"
+        "if first: init(); pathlib.Path('made').touch()\n"
+        "while not pathlib.Path('made').exists(): time.sleep(0.005)\n"
+        "if not first:\n"
+        "    try: init()\n"
+        "    except RuntimeError as error: print(error)\n"
+        "    pathlib.Path('tried').touch()\n"
+        "while not pathlib.Path('tried').exists(): time.sleep(0.005)\n"
+        "print(dist.is_initialized())\n"
+    )
+    one, two = tmp_path / "store1", tmp_path / "store2"
+    done = gpushare("run", f"group.py first {one}", f"group.py second {two}")
+    assert done.returncode == 0, done.stdout
+    assert "group-2 | gpushare: group has torch.distributed's process group" in done.stdout
+    assert "run group-2 when group has ended" in done.stdout
