@@ -19,6 +19,7 @@ from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
 _ENV, _OUT, _ERR = 5, 9, 11  # positions in the arguments of fork_exec (_posixsubprocess.c)
+_SERVICE = b"multiprocessing.resource_tracker"  # one for all jobs, and it outlives them
 _numbers: PerJob[Iterator[int]] = PerJob(count(1), lambda: count(1))
 
 
@@ -53,7 +54,7 @@ class _Numbers:
 
 def _fork_exec(*args: Any) -> int:
     job = context.current()
-    if job and context.in_host():
+    if job and context.in_host() and not any(_SERVICE in os.fsencode(word) for word in args[0]):
         given = list(args)
         given[_ENV] = environment.of_child(given[_ENV])
         for position, stream in ((_OUT, job.stdout), (_ERR, job.stderr)):

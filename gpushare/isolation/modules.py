@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
@@ -23,6 +24,8 @@ from gpushare.isolation import context, system
 
 _bootstrap: Any = importlib._bootstrap
 _shared_path: frozenset[str] = frozenset()
+_importing = threading.RLock()
+_LONGEST_IMPORT_S = 20.0
 _never_own = frozenset(sys.stdlib_module_names) - {"__main__"}
 
 
@@ -172,8 +175,24 @@ def _lock_name(name: str) -> str:
     return f"{job.account}:{name}" if job is not None and owns(job, name) else name
 
 
+def lock_imports() -> Any:
+    """Wait until no other job imports a shared module, and keep it so; None if one does for very long.
+
+    Python locks each module by itself, so two jobs that import a package of many circles from two ends can see
+    modules half made. With a limit, since a module may wait for a thread of its own that imports.
+    """
+    lock = _importing
+    return lock if lock.acquire(timeout=_LONGEST_IMPORT_S) else None
+
+
+def _after_fork_in_child() -> None:
+    # Held by the thread that forked, or by nobody that is still there.
+    global _importing
+    _importing = threading.RLock()
+
+
 def guard_shared_imports() -> None:
-    """While a shared module is imported, its lock is held: nobody waits for memory there.
+    """Shared modules are imported by one job at a time, and nobody waits for memory there.
 
     Own modules have locks per job, so a training that runs inside an import of its own waits as any other.
     """
@@ -184,6 +203,7 @@ def guard_shared_imports() -> None:
         job = context.current()
         if job is None or owns(job, name):
             return find_and_load(name, import_)
+        lock = lock_imports()
         native.nowait(1)
         context.count_shared_import(1)
         try:
@@ -191,6 +211,8 @@ def guard_shared_imports() -> None:
         finally:
             context.count_shared_import(-1)
             native.nowait(-1)
+            if lock:
+                lock.release()
 
     # The interpreter cuts the frames of this file name out of tracebacks, and a script should not see ours.
     guarded.__code__ = guarded.__code__.replace(co_filename="<frozen importlib._bootstrap>")
@@ -231,6 +253,7 @@ def install() -> None:
     sys.modules = modules
     system.add_property("path", property(_read_path, _write_path))
     guard_shared_imports()
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def enter(job: context.JobContext) -> None:
