@@ -14,11 +14,11 @@ from collections.abc import Iterator, MutableSet
 from itertools import count
 from typing import Any
 
-from gpushare.isolation import context, environment
+from gpushare.isolation import context, environment, fork
 from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
-_ENV, _OUT, _ERR = 5, 9, 11  # positions in the arguments of fork_exec (_posixsubprocess.c)
+_ENV, _OUT, _ERR, _PREEXEC = 5, 9, 11, 21  # positions in the arguments of fork_exec (_posixsubprocess.c)
 _SERVICE = b"multiprocessing.resource_tracker"  # one for all jobs, and it outlives them
 _numbers: PerJob[Iterator[int]] = PerJob(count(1), lambda: count(1))
 
@@ -62,7 +62,10 @@ def _fork_exec(*args: Any) -> int:
                 stream.flush()
                 given[position] = stream.fileno()
         args = tuple(given)
-    pid: int = _original_fork_exec(*args)
+    run = _original_fork_exec
+    if args[_PREEXEC] is not None:  # runs in the child, so this is a fork like any other
+        run = fork.guarded(run, int)
+    pid: int = run(*args)
     return pid
 
 

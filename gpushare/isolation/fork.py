@@ -5,37 +5,48 @@ nobody else imports meanwhile."""
 from __future__ import annotations
 
 import os
-import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from gpushare import native
 from gpushare.isolation import context, modules
 
 _LONGEST_PARK_NS = 5_000_000_000
-_held = threading.local()
 
 
-def _before() -> None:
-    job = context.current()
-    if job is None or not context.in_host():
-        return
-    _held.imports = modules.lock_imports()
-    if not native.park_others(job.account, _LONGEST_PARK_NS):
-        # The other job is in one very long iteration. Forking now is what plain python does all the time
-        # beside its own threads; waiting for ever would be worse.
-        job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
+def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[..., Any]:
+    """`fork` with the other jobs parked. Not a hook of the interpreter's own: while one hook waits, a module
+    that is being imported could register hooks of which only the later ones would run."""
 
+    @wraps(fork)
+    def fork_alone(*args: Any, **kwargs: Any) -> Any:
+        job = context.current()
+        if job is None or not context.in_host():
+            return fork(*args, **kwargs)
+        imports = modules.lock_imports()
+        if not native.park_others(job.account, _LONGEST_PARK_NS):
+            # The other job is in one very long iteration. Forking now is what plain python does all the time
+            # beside its own threads; waiting for ever would be worse.
+            job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
+        pid = -1
+        try:
+            result = fork(*args, **kwargs)
+            pid = pid_of(result)
+        finally:
+            if pid != 0:  # the child has a lock of its own, and nobody is parked there
+                native.unpark_others(job.account)
+                if imports:
+                    imports.release()
+        return result
 
-def _after_in_parent() -> None:
-    job = context.current()
-    if job and context.in_host():
-        native.unpark_others(job.account)
-        if lock := _held.imports:
-            lock.release()
+    return fork_alone
 
 
 def install() -> None:
-    """Register with the interpreter; children started by subprocess with exec need no parking."""
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent)
+    """Replace the functions that fork. Programs are started without one (see `children.py`)."""
+    os.fork = guarded(os.fork, int)
+    os.forkpty = guarded(os.forkpty, lambda result: int(result[0]))
 
 
 def enter(job: context.JobContext) -> None:
