@@ -14,7 +14,7 @@ from gpushare.framework import generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
-from gpushare.isolation import context, exits, modules, signals, stdio
+from gpushare.isolation import context, exits, modules, signals, stdio, threads
 from gpushare.isolation.context import JobContext
 from gpushare.scheduling.thread import SchedulerThread
 
@@ -115,9 +115,7 @@ class JobRunner:
         return outcome
 
     def _wind_down(self, job: JobContext) -> None:
-        for thread in job.threads:
-            if not thread.daemon and thread is not threading.current_thread():
-                thread.join()
+        threads.finish(job)
         exits.run_handlers(job, lambda error: script.print_exception(error, job))
 
     def _finish(self, job: JobContext, outcome: Outcome) -> None:

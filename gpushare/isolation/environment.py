@@ -1,6 +1,7 @@
 """`os.environ` per job, for Python code and for the processes that a job starts.
 
-C code in the host reads the host's own environment: what it must find there has to be set before the run.
+C code in the host reads one environment: there it finds what any job has set last (some of torch's own
+Python code talks to its C++ code that way).
 """
 
 from __future__ import annotations
@@ -43,10 +44,15 @@ class _Environ(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, value: str) -> None:
         self._target()[_text(key)] = _text(value)
+        os.putenv(key, value)
         _warn_if_late(key, value)
 
     def __delitem__(self, key: str) -> None:
         del self._target()[_text(key)]
+        if key in _host_environ:
+            os.putenv(key, _host_environ[key])
+        else:
+            os.unsetenv(key)
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._target()))

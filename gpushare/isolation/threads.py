@@ -6,9 +6,11 @@ thread. A job sees its own threads only, and its first thread is its main thread
 
 from __future__ import annotations
 
-import concurrent.futures
+import concurrent.futures.process
+import concurrent.futures.thread
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,7 @@ Enter = Callable[[context.JobContext], None]
 _threading: Any = threading
 _thread_numbers: PerJob[Iterator[int]] = PerJob(itertools.count(1), lambda: itertools.count(1))
 _pool_numbers: PerJob[Iterator[int]] = PerJob(itertools.count(), itertools.count)
+_futures: PerJob[weakref.WeakSet[Any]] = PerJob(weakref.WeakSet(), weakref.WeakSet)
 _enter: Enter
 _leave: Callable[[], None]
 
@@ -58,7 +61,9 @@ def _wrap_executor() -> None:
         job = context.current()
         if job is None or not context.in_host():
             return submit(self, function, *args, **kwargs)
-        return submit(self, _Task(job, function), *args, **kwargs)
+        future = submit(self, _Task(job, function), *args, **kwargs)
+        _futures.of(job).add(future)
+        return future
 
     kind.submit = submit_for_job
     kind._counter = staticmethod(lambda: next(_pool_numbers.get()))
@@ -119,6 +124,24 @@ def install(enter: Enter, leave: Callable[[], None]) -> None:
     _wrap_thread()
     _wrap_executor()
     _wrap_lists()
+
+
+def finish(job: context.JobContext) -> None:
+    """Wait as the interpreter does at its end: for what was submitted, and for threads that are no daemons.
+
+    An executor's threads serve whoever submits, maybe other jobs: they are told to end if nobody needs them.
+    """
+    concurrent.futures.wait(list(_futures.of(job)))
+    queues: Any = concurrent.futures.thread._threads_queues
+    managers: Any = concurrent.futures.process._threads_wakeups
+    for thread in list(job.threads):
+        if thread in managers:
+            if executor := thread.executor_reference():  # type: ignore[attr-defined]
+                executor.shutdown()
+        elif thread in queues:
+            queues[thread].put(None)
+        elif not thread.daemon and thread is not threading.current_thread():
+            thread.join()
 
 
 def enter(job: context.JobContext) -> None:
