@@ -167,6 +167,12 @@ class Run:
         result.status, result.exit_code = message["status"], message["exit_code"]
         result.message = message["message"]
         self._judge_refusal(result)
+        left = self.telemetry.job(result.account).held_bytes if result.account else 0
+        if left:
+            self._screen.note(
+                f"{result.name} has ended, but a library still holds {format_bytes(left)} of its tensors; "
+                "they count against the budget until the run ends"
+            )
         self._screen.job_ended(message["job"], result.status)
 
     def _judge_refusal(self, result: JobResult) -> None:

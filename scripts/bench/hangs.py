@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import JOBS, profile, run_gpushare, write
+from common import JOBS, ROOT, profile, run_gpushare, write
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--restarts", type=int, default=500)
@@ -52,7 +52,11 @@ def main() -> None:
         f"two convolutional jobs, 2 DataLoader workers restarted {args.restarts} times": restarts(),
     }
     table = [HEADING, *(row(name, summary) for name, summary in runs.items())]
-    figures = {name: {k: s[k] for k in ("wall_s", "parks", "park_s", "jobs")} for name, s in runs.items()}
+    kept = ("wall_s", "parks", "park_s", "jobs")
+    figures = {name: {k: s[k] for k in kept} for name, s in runs.items()}
+    for summary in runs.values():
+        for job in summary["jobs"]:
+            job["command"] = job["command"].replace(f"{ROOT}/", "")
     write("hangs", shlex.join(["python", "scripts/bench/hangs.py", *sys.argv[1:]]), figures, table)
 
 

@@ -20,7 +20,7 @@ JOBS = {
     "digits_cnn": ("--batch-size 128", 5, 30),
     "autoencoder": ("--batch-size 256", 20, 170),
     "char_transformer": ("--batch-size 32", 5, 30),
-    "recurrent_lm": ("--batch-size 64", 5, 30),
+    "recurrent_lm": ("--batch-size 64", 20, 320),
 }
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--rounds", type=int, default=2)

@@ -70,3 +70,16 @@ def test_a_second_process_group_is_refused(gpushare: Run, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout
     assert "group-2 | gpushare: group has torch.distributed's process group" in done.stdout
     assert "run group-2 when group has ended" in done.stdout
+
+
+def test_what_a_library_keeps_is_named(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text("import json, torch\njson.kept = torch.ones(3 << 20)\n")
+    (tmp_path / "cycle.py").write_text(
+        "import torch\nclass Node: pass\nnode = Node(); node.itself = node; node.kept = torch.ones(3 << 20)\n"
+    )
+    done = gpushare("run", "leaves.py", "cycle.py", "--summary", "s.json")
+    assert done.returncode == 0, done.stderr
+    assert "leaves has ended, but a library still holds 12.0 MiB of its tensors" in done.stderr
+    assert "cycle has ended, but" not in done.stderr
+    left = [j["remaining_bytes"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
+    assert left == [12 << 20, 0]
