@@ -1,5 +1,6 @@
 """Shared by the end-to-end tests: the console script with a home of its own, and a small script."""
 
+import contextlib
 import os
 import random
 import signal
@@ -42,10 +43,9 @@ def what_hangs(process: subprocess.Popen[str], home: Path) -> str:
     time.sleep(1)
     stacks = [log.read_text() for log in home.rglob("host.log")]
     for child in reversed(children):
-        child.kill()
-    return "\n".join(
-        [f"processes: {[(c.pid, c.cmdline()[-1:]) for c in children if c.is_running()]}", *stacks]
-    )
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    return "\n".join([f"processes: {children}", *stacks])
 
 
 @pytest.fixture

@@ -9,6 +9,10 @@
 
 namespace gpushare {
 
+namespace {
+constexpr auto kSetUpStops = std::chrono::milliseconds(20);
+}
+
 int32_t Governor::begin_job(uint32_t warmup) {
   Lock lock(mutex_);
   if (jobs_ + 1 >= kAccounts) return -1;
@@ -33,7 +37,11 @@ void Governor::end_job(uint32_t id) {
   a.ended = true;
   telemetry_->slot(id, kEndNs, now_ns());
   set_state(a, kEnded);
-  if (parked_for_ == id) parked_for_ = 0;
+  if (parked_for_ == id) {
+    parked_for_ = 0;
+    forking_ = false;
+  }
+  parked_changed_.notify_all();
   changed();
   pump();
 }
@@ -41,6 +49,7 @@ void Governor::end_job(uint32_t id) {
 void Governor::cancel(uint32_t id) {
   Lock lock(mutex_);
   accounts_[id].cancelled = true;
+  parked_changed_.notify_all();
   pump();
 }
 
@@ -200,10 +209,23 @@ uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {
   return version_;
 }
 
-bool Governor::all_parked(uint32_t except) const {
-  for (const Account& a : accounts_)
-    if (a.open && a.id != except && a.waiting_threads == 0) return false;
+bool Governor::all_parked(uint32_t except, bool set_up_too) const {
+  for (const Account& a : accounts_) {
+    bool computes = a.open || (set_up_too && a.id && a.live_job());
+    if (computes && a.id != except && a.waiting_threads == 0) return false;
+  }
   return true;
+}
+
+void Governor::stop_for_fork(uint32_t id) {
+  GilReleased released;
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
+  ++a.waiting_threads;
+  parked_changed_.notify_all();
+  parked_changed_.wait(lock, [&] { return !parked_for_ || a.cancelled; });
+  --a.waiting_threads;
 }
 
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
@@ -221,7 +243,9 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   bool parked = false;
   if (mine) {
     parked_for_ = id;
-    parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id); });
+    forking_ = true;
+    parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true); });
+    parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false); });
   }
   telemetry_->header(kParks, telemetry_->header(kParks) + 1);
   telemetry_->header(kParkNs, telemetry_->header(kParkNs) + now_ns() - start);
@@ -232,6 +256,7 @@ void Governor::unpark_others(uint32_t id) {
   Lock lock(mutex_);
   if (parked_for_ != id) return;
   parked_for_ = 0;
+  forking_ = false;
   parked_changed_.notify_all();
   pump();
 }

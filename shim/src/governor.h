@@ -105,7 +105,12 @@ class Governor {
   void inspect(uint32_t id, const std::function<void(const Account&)>& read);
   void set_permit(uint32_t id, uint32_t after, Permit permit);
   uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
+  // Before a fork: waits until each other job is at its door, or waits for memory. A job that is
+  // still setting up stops at its next allocation; if it makes none for a while it computes nothing
+  // that a child could hang on.
   bool park_others(uint32_t id, uint64_t timeout_ns);
+  bool forking() const { return forking_.load(std::memory_order_relaxed); }
+  void stop_for_fork(uint32_t id);
   void unpark_others(uint32_t id);
 
   // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.
@@ -156,7 +161,7 @@ class Governor {
   uint64_t pump();  // returns how many doors it opened
   void changed();
   void set_state(const Account& a, State state);
-  bool all_parked(uint32_t except) const;
+  bool all_parked(uint32_t except, bool set_up_too) const;
   bool stuck(bool among_open) const;
   void resolve_wedge();
 
@@ -168,6 +173,7 @@ class Governor {
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;
   uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
+  std::atomic<bool> forking_{false};
   std::condition_variable parked_changed_, changed_;
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   Telemetry* telemetry_;

@@ -31,6 +31,7 @@ Heap& Runtime::heap(uint32_t account, Stream stream) {
 
 void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait) {
   Account& a = governor_.account(account);
+  if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   if (a.door_pending.load(std::memory_order_acquire) && !no_wait) governor_.pass_door(account);
   auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait);
   auto size = static_cast<int64_t>(block_bytes);

@@ -263,6 +263,30 @@ void a_fork_parks_the_others() {
   t.join();
 }
 
+// A job that is setting up stops at its next allocation until the fork is through.
+void a_fork_stops_a_set_up() {
+  World w(Policy::kZico, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  std::atomic<bool> ending{false};
+  std::atomic<uint64_t> steps{0};
+  std::thread t([&] {
+    while (!ending) {
+      if (w.governor.forking()) w.governor.stop_for_fork(2);
+      ++steps;
+    }
+  });
+  for (int n = 0; n < 100; ++n) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    uint64_t before = steps;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    CHECK(steps == before);
+    w.governor.unpark_others(1);
+    while (steps == before) std::this_thread::yield();
+  }
+  ending = true;
+  t.join();
+}
+
 // Two threads of one budget: the one waits, the other frees; how long until the first goes on.
 void waking_is_quick() {
   World w(Policy::kZico, 16);
@@ -482,6 +506,7 @@ int main() {
   two_that_overlap_let_a_third_in();
   cancel_ends_a_wait();
   a_fork_parks_the_others();
+  a_fork_stops_a_set_up();
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();
   first_iterations_take_turns();
