@@ -6,6 +6,7 @@ import runpy
 import sys
 import traceback
 import types
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
         )
         return code  # type: ignore[no-any-return]
     path = str(Path(cwd) / target)
-    names.update(__file__=path, __spec__=None, __package__=None, __cached__=None)
+    loader = SourceFileLoader("__main__", path)
+    names.update(__file__=path, __spec__=None, __package__=None, __cached__=None, __loader__=loader)
     return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
 
 

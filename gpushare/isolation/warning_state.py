@@ -106,7 +106,7 @@ def _warn(message: Any, category: Any = None, stacklevel: int = 1, source: Any =
     names = frame.f_globals if frame else sys.__dict__
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("sys", 1)
     registry = _registries.get().setdefault(file, {})
-    _warn_explicit(message, category, file, line, names.get("__name__", "<string>"), registry, names, source)
+    _warn_explicit(message, category, file, line, names.get("__name__", "<string>"), registry, None, source)
 
 
 _original_warn = warnings.warn
