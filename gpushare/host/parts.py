@@ -12,6 +12,7 @@ from gpushare.isolation import (
     environment,
     exits,
     fork,
+    imports,
     log_state,
     modules,
     randomness,
@@ -24,7 +25,18 @@ from gpushare.isolation import (
 from gpushare.isolation.context import JobContext
 
 # The proxies of stdio are what `system` answers with, and `modules` adds to `system`.
-_PARTS: tuple[Any, ...] = (stdio, system, modules, environment, exits, signals, children, fork, collection)
+_PARTS: tuple[Any, ...] = (
+    stdio,
+    system,
+    modules,
+    imports,
+    environment,
+    exits,
+    signals,
+    children,
+    fork,
+    collection,
+)
 _PARTS += (randomness, log_state, warning_state, generators, switches, process_groups)
 
 

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from gpushare import native
-from gpushare.isolation import context, modules
+from gpushare.isolation import context, imports
 
 _LONGEST_PARK_NS = 5_000_000_000
 
@@ -24,7 +24,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         job = context.current()
         if job is None or not context.in_host():
             return fork(*args, **kwargs)
-        imports = modules.lock_imports()
+        importing = imports.lock_imports()
         if not native.park_others(job.account, _LONGEST_PARK_NS):
             # The other job is in one very long iteration. Forking now is what plain python does all the time
             # beside its own threads; waiting for ever would be worse.
@@ -36,8 +36,8 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there
                 native.unpark_others(job.account)
-                if imports:
-                    imports.release()
+                if importing:
+                    importing.release()
         return result
 
     return fork_alone

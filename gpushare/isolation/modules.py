@@ -1,95 +1,109 @@
-"""`sys.modules` per job for the modules of its own: its `__main__`, and what lies in its own folders.
+"""`sys.modules` per job for the modules of its own (see `ownership`).
 
-A module is a job's own if it is found through an entry of `sys.path` that the host did not start with: the
-script's folder, `PYTHONPATH`, what the script appends. Everything else is shared.
+`sys.modules` becomes a dict that holds the shared modules itself. Names that a job owns are missing there, and
+what is missing is looked up per job. The interpreter's own pointer to it is replaced as well: then `import`,
+pickle and compiled code ask it too, since they take the short way only for exact dicts (`import.c`,
+`import_get_module`).
 
-`sys.modules` becomes a dict that holds the shared modules itself and answers for the rest per job. The
-interpreter's own pointer to it is replaced as well: then `import`, pickle and compiled code ask it too, since
-they take the short way only for exact dicts (`import.c`, `import_get_module`).
+To look up a shared module must run no Python code. Compiled code does it where it can't bear to lose the GIL:
+`torch.tensor` imports numpy in the initializer of a C++ static, and whoever gets the GIL meanwhile and comes to
+the same static waits for it, with the GIL, for ever.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
 import types
 from collections.abc import Iterator
-from importlib.machinery import PathFinder
 from typing import Any
 
 from gpushare import native
-from gpushare.isolation import context, system
+from gpushare.isolation import context, ownership, system
 
-_bootstrap: Any = importlib._bootstrap
-_shared_path: frozenset[str] = frozenset()
-_importing = threading.RLock()
-_LONGEST_IMPORT_S = 20.0
-_never_own = frozenset(sys.stdlib_module_names) - {"__main__"}
+_Table = dict[str, types.ModuleType]
+_changing = threading.RLock()  # entries move between the tables
 
 
-class _Modules(dict[str, types.ModuleType]):
+class _Modules(_Table):
     """Modules by name, as the calling job sees them."""
 
-    def __getitem__(self, name: str) -> types.ModuleType:
+    def __init__(self, modules: _Table) -> None:
+        super().__init__(modules)
+        # Shared modules of names that some job owns.
+        self._contested: _Table = {"__main__": super().pop("__main__")}
+        self._contested_tops = {"__main__"}
+        self._tops = set(map(ownership.top_of, modules))  # of which each job has been asked
+
+    def __missing__(self, name: str) -> types.ModuleType:
         own = _own_modules(name)
-        return super().__getitem__(name) if own is None else own[name]
+        return (self._contested if own is None else own)[name]
+
+    # `__getitem__` is the dict's, since it must run no Python code.
 
     def __setitem__(self, name: str, module: types.ModuleType) -> None:
         own = _own_modules(name)
-        if own is None:
-            super().__setitem__(name, module)
-        else:
+        if own is not None:
             own[name] = module
+            return
+        self._ask_others(ownership.top_of(name))
+        with _changing:
+            if self._is_contested(name):
+                self._contested[name] = module
+            else:
+                super().__setitem__(name, module)
 
     def __delitem__(self, name: str) -> None:
-        own = _own_modules(name)
-        if own is None:
-            super().__delitem__(name)
-        else:
-            del own[name]
+        self.pop(name)
 
     def __contains__(self, name: object) -> bool:
-        own = _own_modules(name)
-        return super().__contains__(name) if own is None else name in own
+        return self.get(name, self) is not self
 
-    def get(self, name: str, default: Any = None) -> Any:
-        own = _own_modules(name)
-        return super().get(name, default) if own is None else own.get(name, default)
+    def get(self, name: Any, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
     def pop(self, name: str, *default: Any) -> Any:
         own = _own_modules(name)
-        return super().pop(name, *default) if own is None else own.pop(name, *default)
+        if own is not None:
+            return own.pop(name, *default)
+        with _changing:
+            if self._is_contested(name):
+                return self._contested.pop(name, *default)
+            return super().pop(name, *default)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        own = _own_modules(name)
-        return super().setdefault(name, default) if own is None else own.setdefault(name, default)
+        if (found := self.get(name, self)) is not self:
+            return found
+        self[name] = default
+        return default
 
     def update(self, *others: Any, **more: Any) -> None:
         for name, module in dict(*others, **more).items():
             self[name] = module
 
     # Snapshots, since other jobs import meanwhile.
-    def copy(self) -> dict[str, types.ModuleType]:
+    def copy(self) -> _Table:
         shared = self._shared()
         job = context.current()
         if job is None:
-            return dict(shared)
-        return {name: module for name, module in shared if not owns(job, name)} | job.modules
+            return shared
+        return {
+            name: module for name, module in shared.items() if not ownership.owns(job, name)
+        } | job.modules
 
-    def _shared(self) -> list[tuple[str, types.ModuleType]]:
-        while True:
-            try:
-                return list(dict.items(self))
-            except RuntimeError:  # changed meanwhile
-                continue
+    def _shared(self) -> _Table:
+        with _changing:
+            return dict(dict.items(self)) | self._contested
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.copy())
 
     def __len__(self) -> int:
-        return super().__len__() if context.current() is None else len(self.copy())
+        return len(self.copy())
 
     def keys(self) -> Any:
         return self.copy().keys()
@@ -100,129 +114,39 @@ class _Modules(dict[str, types.ModuleType]):
     def items(self) -> Any:
         return self.copy().items()
 
+    def _is_contested(self, name: str) -> bool:
+        return ownership.top_of(name) in self._contested_tops
 
-def _own_modules(name: object) -> dict[str, types.ModuleType] | None:
+    def _ask_others(self, top: str) -> None:
+        """A name that is new among the shared ones may be that of a module which another job owns."""
+        if top not in self._tops:
+            self._tops.add(top)
+            if any(ownership.owns(job, top) for job in ownership.live_jobs()):
+                self._contest(top)
+
+    def ask(self, job: context.JobContext) -> None:
+        """Move out of the short way what the job owns."""
+        for top in list(self._tops - self._contested_tops):
+            if ownership.owns(job, top):
+                self._contest(top)
+
+    def _contest(self, top: str) -> None:
+        with _changing:
+            self._contested_tops.add(top)
+            moved = {name: module for name, module in dict.items(self) if ownership.top_of(name) == top}
+            self._contested |= moved
+            for name in moved:
+                super().__delitem__(name)
+
+
+def _own_modules(name: object) -> _Table | None:
     job = context.current()
-    return job.modules if job is not None and isinstance(name, str) and owns(job, name) else None
-
-
-def owns(job: context.JobContext, name: str) -> bool:
-    """Whether the module is the job's own, be it loaded or not."""
-    top = name.partition(".")[0]
-    if top in _never_own:
-        return False
-    known: dict[str, bool] = job.values.setdefault(_own_modules, {"__main__": True})
-    own = known.get(top)
-    if own is None:
-        known[top] = False  # while the finders look for it
-        own = known[top] = _is_own(job, top)
-    return own
-
-
-def _is_own(job: context.JobContext, top: str) -> bool:
-    path = job.path
-    own_entries = [entry for entry in path if entry not in _shared_path]
-    if PathFinder.find_spec(top, own_entries) is None:
-        return False
-    spec = PathFinder.find_spec(top, path)
-    if spec is None:
-        return False
-    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-    roots = tuple(os.path.join(entry or os.getcwd(), "") for entry in own_entries)
-    return any(place.startswith(roots) for place in places)
-
-
-def own_modules_change(job: context.JobContext) -> None:
-    """What was not found may be found now: `sys.path` has changed."""
-    known: dict[str, bool] = job.values.get(_own_modules, {})
-    for name in [name for name, own in known.items() if not own]:
-        del known[name]
-
-
-class JobPath(list[str]):
-    """`sys.path` of a job: a change asks anew whose the modules are."""
-
-
-def _changing(name: str) -> Any:
-    original = getattr(list, name)
-
-    def change(self: JobPath, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            if job := context.current():
-                own_modules_change(job)
-
-    return change
-
-
-for _name in (
-    "append",
-    "extend",
-    "insert",
-    "remove",
-    "pop",
-    "clear",
-    "__setitem__",
-    "__delitem__",
-    "__iadd__",
-):
-    setattr(JobPath, _name, _changing(_name))
-
-
-def _lock_name(name: str) -> str:
-    job = context.current()
-    return f"{job.account}:{name}" if job is not None and owns(job, name) else name
-
-
-def lock_imports() -> Any:
-    """Wait until no other job imports a shared module, and keep it so; None if one does for very long.
-
-    Python locks each module by itself, so two jobs that import a package of many circles from two ends can see
-    modules half made. With a limit, since a module may wait for a thread of its own that imports.
-    """
-    lock = _importing
-    return lock if lock.acquire(timeout=_LONGEST_IMPORT_S) else None
-
-
-def _after_fork_in_child() -> None:
-    # Held by the thread that forked, or by nobody that is still there.
-    global _importing
-    _importing = threading.RLock()
-
-
-def guard_shared_imports() -> None:
-    """Shared modules are imported by one job at a time, and nobody waits for memory there.
-
-    Own modules have locks per job, so a training that runs inside an import of its own waits as any other.
-    """
-    find_and_load = _bootstrap._find_and_load
-    get_lock = _bootstrap._get_module_lock
-
-    def guarded(name: str, import_: Any) -> Any:
-        job = context.current()
-        if job is None or owns(job, name):
-            return find_and_load(name, import_)
-        lock = lock_imports()
-        native.nowait(1)
-        context.count_shared_import(1)
-        try:
-            return find_and_load(name, import_)
-        finally:
-            context.count_shared_import(-1)
-            native.nowait(-1)
-            if lock:
-                lock.release()
-
-    # The interpreter cuts the frames of this file name out of tracebacks, and a script should not see ours.
-    guarded.__code__ = guarded.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-    _bootstrap._find_and_load = guarded
-    _bootstrap._get_module_lock = lambda name: get_lock(_lock_name(name))
+    return job.modules if job is not None and isinstance(name, str) and ownership.owns(job, name) else None
 
 
 def path_of_job(first: str) -> list[str]:
     """A job's `sys.path`: its own folder, then the host's."""
-    return JobPath([first, *vars(sys)["path"]])
+    return ownership.JobPath([first, *vars(sys)["path"]])
 
 
 def _read_path(module: types.ModuleType) -> list[str]:
@@ -236,8 +160,16 @@ def _write_path(module: types.ModuleType, value: list[str]) -> None:
     if job is None:
         vars(module)["path"] = value
     else:
-        job.path = JobPath(value)
-        own_modules_change(job)
+        job.path = ownership.JobPath(value)
+        ownership.path_changed(job)
+
+
+def _after_fork_in_child() -> None:
+    global _changing
+    _changing = threading.RLock()
+
+
+_modules: _Modules
 
 
 def install() -> None:
@@ -245,24 +177,25 @@ def install() -> None:
 
     :raises NativeError: the interpreter keeps its pointer somewhere else.
     """
-    global _shared_path
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    _shared_path = frozenset(vars(sys)["path"]) - set(given)
-    modules = _Modules(sys.modules)
-    native.replace_interpreter_modules(sys.modules, modules)
-    sys.modules = modules
+    global _modules
+    _modules = _Modules(sys.modules)
+    ownership.install(_modules.ask)
+    native.replace_interpreter_modules(sys.modules, _modules)
+    sys.modules = _modules
     system.add_property("path", property(_read_path, _write_path))
-    guard_shared_imports()
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def enter(job: context.JobContext) -> None:
     """The script is `__main__`."""
     job.modules["__main__"] = job.main
+    ownership.enter(job)
+    _modules.ask(job)
 
 
 def leave(job: context.JobContext) -> None:
     """Drop what the job's modules hold."""
+    ownership.leave(job)
     for module in list(job.modules.values()):
         if isinstance(module, types.ModuleType):
             vars(module).clear()

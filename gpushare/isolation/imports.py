@@ -1,0 +1,74 @@
+"""Import locks: shared modules are imported by one job at a time, a job's own with locks of its own."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from typing import Any
+
+from gpushare import native
+from gpushare.isolation import context, ownership
+
+_bootstrap: Any = importlib._bootstrap
+_importing = threading.RLock()
+_LONGEST_IMPORT_S = 20.0
+
+
+def _lock_name(name: str) -> str:
+    job = context.current()
+    return f"{job.account}:{name}" if job is not None and ownership.owns(job, name) else name
+
+
+def lock_imports() -> Any:
+    """Wait until no other job imports a shared module, and keep it so; None if one does for very long.
+
+    Python locks each module by itself, so two jobs that import a package of many circles from two ends can see
+    modules half made. With a limit, since a module may wait for a thread of its own that imports.
+    """
+    lock = _importing
+    return lock if lock.acquire(timeout=_LONGEST_IMPORT_S) else None
+
+
+def _after_fork_in_child() -> None:
+    # Held by the thread that forked, or by nobody that is still there.
+    global _importing
+    _importing = threading.RLock()
+
+
+def install() -> None:
+    """Shared modules are imported by one job at a time, and nobody waits for memory there.
+
+    Own modules have locks per job, so a training that runs inside an import of its own waits as any other.
+    """
+    find_and_load = _bootstrap._find_and_load
+    get_lock = _bootstrap._get_module_lock
+
+    def guarded(name: str, import_: Any) -> Any:
+        job = context.current()
+        if job is None or ownership.owns(job, name):
+            return find_and_load(name, import_)
+        lock = lock_imports()
+        native.nowait(1)
+        context.count_shared_import(1)
+        try:
+            return find_and_load(name, import_)
+        finally:
+            context.count_shared_import(-1)
+            native.nowait(-1)
+            if lock:
+                lock.release()
+
+    # The interpreter cuts the frames of this file name out of tracebacks, and a script should not see ours.
+    guarded.__code__ = guarded.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    _bootstrap._find_and_load = guarded
+    _bootstrap._get_module_lock = lambda name: get_lock(_lock_name(name))
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing to set up."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing to take down."""

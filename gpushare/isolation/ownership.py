@@ -1,0 +1,124 @@
+"""Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with
+(the script's folder, `PYTHONPATH`, what the script appends), else shared by all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from importlib.machinery import PathFinder
+from typing import Any
+
+from gpushare.isolation import context
+from gpushare.isolation.context import JobContext
+
+_shared_path: frozenset[str] = frozenset()
+_never_own = frozenset(sys.stdlib_module_names) - {"__main__"}
+_live: list[JobContext] = []
+_on_change: Callable[[JobContext], object]
+
+
+def install(on_change: Callable[[JobContext], object]) -> None:
+    """`sys.path` as it is now, less `PYTHONPATH`, is shared; `on_change` is told of jobs that changed theirs."""
+    global _shared_path, _on_change
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    _shared_path = frozenset(vars(sys)["path"]) - set(given)
+    _on_change = on_change
+
+
+def enter(job: JobContext) -> None:
+    """The job counts from now on."""
+    _live.append(job)
+
+
+def leave(job: JobContext) -> None:
+    """The job's modules are no longer asked for."""
+    _live.remove(job)
+
+
+def live_jobs() -> tuple[JobContext, ...]:
+    """Jobs whose scripts run."""
+    return tuple(_live)
+
+
+def top_of(name: str) -> str:
+    """The package a module is found through."""
+    return name.partition(".")[0]
+
+
+def owns(job: JobContext, name: str) -> bool:
+    """Whether the module is the job's own, be it loaded or not. From any thread."""
+    top = top_of(name)
+    if top in _never_own:
+        return False
+    known: dict[str, bool] = job.values.setdefault(owns, {"__main__": True})
+    own = known.get(top)
+    if own is None:
+        known[top] = False  # while the finders look for it
+        own = known[top] = _is_own(job, top)
+    return own
+
+
+def _is_own(job: JobContext, top: str) -> bool:
+    own_entries = _absolute(job, (entry for entry in job.path if entry not in _shared_path))
+    if PathFinder.find_spec(top, own_entries) is None:
+        return False
+    spec = PathFinder.find_spec(top, _absolute(job, job.path))
+    if spec is None:
+        return False
+    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+    roots = tuple(os.path.join(entry, "") for entry in own_entries)
+    return any(place.startswith(roots) for place in places)
+
+
+def _absolute(job: JobContext, entries: Iterable[str]) -> list[str]:
+    given = list(entries)
+    if all(map(os.path.isabs, given)):
+        return given
+    # The working directory is the thread's own, and another job's thread may ask.
+    here = os.readlink(f"/proc/self/task/{job.thread.native_id}/cwd")
+    return [os.path.join(here, entry) if entry else here for entry in given]
+
+
+def path_changed(job: JobContext) -> None:
+    """What was not found may be found now: `sys.path` has changed."""
+    known: dict[str, bool] = job.values.get(owns, {})
+    for name in [name for name, own in known.items() if not own]:
+        del known[name]
+    if job in _live:
+        _on_change(job)
+
+
+class JobPath(list[str]):
+    """`sys.path` of a job: a change asks anew whose the modules are."""
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+def _changing(name: str) -> Any:
+    original = getattr(list, name)
+
+    def change(self: JobPath, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            if job := context.current():
+                path_changed(job)
+
+    return change
+
+
+for _name in (
+    "append",
+    "extend",
+    "insert",
+    "remove",
+    "pop",
+    "clear",
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+):
+    setattr(JobPath, _name, _changing(_name))

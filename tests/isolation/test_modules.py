@@ -1,0 +1,66 @@
+"""Modules of one name: a job's own file beside a package that others import."""
+
+from pathlib import Path
+
+from conftest import Run
+
+MEET = """
+import pathlib, sys, time
+def meet(here, other):
+    pathlib.Path('../' + here).touch()
+    while not pathlib.Path('../' + other).exists():
+        time.sleep(0.005)
+"""
+LOOK_UP = """
+import ctypes
+find = ctypes.pythonapi.PyImport_ImportModule
+find.restype = ctypes.py_object
+def three(name):
+    return {id(m): m for m in (__import__(name), sys.modules[name], find(name.encode()))}.values()
+"""
+
+
+def jobs(tmp_path: Path, one: str, other: str, own: str) -> list[str]:
+    table = []
+    for name, text in (("one", one), ("other", other)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(MEET + LOOK_UP + text)
+        table.append(f"[[job]]\ncommand = '{folder}/{name}.py'\ncwd = '{folder}'\n")
+    (tmp_path / "one" / own).write_text("MINE = True\n")
+    (tmp_path / "jobs.toml").write_text("".join(table))
+    return ["run", "-f", "jobs.toml"]
+
+
+def test_an_own_module_named_as_one_that_is_loaded(gpushare: Run, tmp_path: Path) -> None:
+    one = "import tqdm\nmeet('a', 'b')\n[m] = three('tqdm')\nprint(m.MINE, 'tqdm' in sys.modules)\n"
+    other = "meet('b', 'a')\n[m] = three('tqdm')\nprint(hasattr(m, 'MINE'), m.tqdm.__name__)\n"
+    done = gpushare(*jobs(tmp_path, one, other, "tqdm.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one | True True" in done.stdout
+    assert "other | False tqdm" in done.stdout
+
+
+def test_an_own_module_named_as_one_that_another_job_imports_later(gpushare: Run, tmp_path: Path) -> None:
+    one = (
+        "meet('a', 'b')\n"
+        "[m] = three('pytest')\nprint(m.MINE, [n for n in sys.modules if n.startswith('pytest')])\n"
+    )
+    other = (
+        "import pytest\nmeet('b', 'a')\n[m] = three('pytest')\nprint(hasattr(m, 'MINE'), m.main.__name__)\n"
+    )
+    done = gpushare(*jobs(tmp_path, one, other, "pytest.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one | True ['pytest']" in done.stdout
+    assert "other | False main" in done.stdout
+
+
+def test_a_path_that_is_appended_later(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "tqdm.py").write_text("MINE = 2\n")
+    one = "meet('a', 'b')\nsys.path.insert(0, '../more')\n[m] = three('tqdm')\nprint(m.MINE)\n"
+    other = "meet('b', 'a')\n[m] = three('tqdm')\nprint(hasattr(m, 'MINE'))\n"
+    done = gpushare(*jobs(tmp_path, one, other, "unused.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one | 2" in done.stdout
+    assert "other | False" in done.stdout
