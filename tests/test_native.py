@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpushare import native
+from gpushare.native import library, shim
 from gpushare.telemetry import layout
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -16,9 +16,9 @@ BUDGET, PAGE, SLAB = 32 * MIB, 64 * KIB, 512 * KIB
 
 
 @pytest.fixture(scope="module", autouse=True)
-def shim() -> None:
-    native.load()
-    native.start(
+def started() -> None:
+    library.load()
+    shim.start(
         budget_bytes=BUDGET,
         page_bytes=PAGE,
         region_bytes=4 * MIB,
@@ -26,12 +26,12 @@ def shim() -> None:
         telemetry_fd=-1,
         parent_pid=0,
     )
-    assert [native.job_begin(0, 0) for _ in range(2)] == [1, 2]
+    assert [shim.job_begin(0, 0) for _ in range(2)] == [1, 2]
 
 
 def test_a_second_start_is_refused() -> None:
-    with pytest.raises(native.NativeError, match="already started"):
-        native.start(
+    with pytest.raises(library.NativeError, match="already started"):
+        shim.start(
             budget_bytes=BUDGET,
             page_bytes=PAGE,
             region_bytes=MIB,
@@ -42,29 +42,29 @@ def test_a_second_start_is_refused() -> None:
 
 
 def test_the_telemetry_is_as_long_as_its_layout() -> None:
-    assert native.telemetry_bytes() == layout.TOTAL_BYTES
+    assert shim.telemetry_bytes() == layout.TOTAL_BYTES
 
 
 def test_an_address_that_is_not_the_pools() -> None:
-    assert native.owner(ctypes.addressof(ctypes.c_int())) == -1
+    assert shim.owner(ctypes.addressof(ctypes.c_int())) == -1
 
 
 def test_out_of_memory_tells_the_figures() -> None:
-    with pytest.raises(native.NativeError, match=r"asked for 33\.0 MiB .* the budget is 32\.0 MiB"):
-        native.allocate(33 * MIB, 1)
-    assert native.pool_state().held_bytes == 0
+    with pytest.raises(library.NativeError, match=r"asked for 33\.0 MiB .* the budget is 32\.0 MiB"):
+        shim.allocate(33 * MIB, 1)
+    assert shim.pool_state().held_bytes == 0
 
 
 def test_freeing_twice_or_in_the_middle_changes_nothing() -> None:
-    first, second = native.allocate(1000, 1), native.allocate(100 * KIB, 1)
+    first, second = shim.allocate(1000, 1), shim.allocate(100 * KIB, 1)
     for wrong in (first + 1, second + 64):
-        native.free(wrong)
-    assert native.owner(first) == native.owner(second) == 1
+        shim.free(wrong)
+    assert shim.owner(first) == shim.owner(second) == 1
     for address in (first, first, second, second):
-        native.free(address)
-    native.check()
-    native.trim(1)
-    assert native.pool_state().held_bytes == 0
+        shim.free(address)
+    shim.check()
+    shim.trim(1)
+    assert shim.pool_state().held_bytes == 0
 
 
 sizes = st.one_of(
@@ -86,15 +86,15 @@ class Heap(RuleBasedStateMachine):
     @rule(count=sizes, account=st.integers(0, 2))
     def allocate(self, count: int, account: int) -> None:
         try:
-            address = native.allocate(count, account)
-        except native.NativeError:
-            held = native.pool_state().held_bytes
+            address = shim.allocate(count, account)
+        except library.NativeError:
+            held = shim.pool_state().held_bytes
             # Refused only where its pages really don't fit: small blocks come in slabs of up to 512 KiB, and
             # a region may need one page more than it fills.
             assert held + max(count, SLAB) + 2 * PAGE > BUDGET
             return
         assert address % 64 == 0
-        assert native.owner(address) == account
+        assert shim.owner(address) == account
         at = bisect_left(self.blocks, (address, 0, 0, 0))
         if at > 0:
             before, length, _, _ = self.blocks[at - 1]
@@ -112,20 +112,20 @@ class Heap(RuleBasedStateMachine):
 
     @rule(account=st.integers(0, 2))
     def trim(self, account: int) -> None:
-        native.trim(account)
+        shim.trim(account)
 
     @invariant()
     def within_the_budget(self) -> None:
-        native.check()
+        shim.check()
         live = sum(count for _, count, _, _ in self.blocks)
-        assert live <= native.pool_state().held_bytes <= BUDGET
+        assert live <= shim.pool_state().held_bytes <= BUDGET
 
     def teardown(self) -> None:
         while self.blocks:
             self._free(-1)
         for account in range(3):
-            native.trim(account)
-        state = native.pool_state()
+            shim.trim(account)
+        state = shim.pool_state()
         assert state.held_bytes == 0
         assert state.free_ranges == 1
 
@@ -133,7 +133,7 @@ class Heap(RuleBasedStateMachine):
         address, count, _, tag = self.blocks.pop(index)
         content = ctypes.string_at(address, count)
         assert content == bytes([tag]) * count
-        native.free(address)
+        shim.free(address)
 
 
 Heap.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import psutil
 import rich.console
 
-from gpushare import native
 from gpushare.errors import UsageError
+from gpushare.native import library
 from gpushare.units import format_bytes, parse_budget
 
 LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
@@ -25,8 +25,8 @@ def check_platform() -> None:
     """
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise UsageError(f"gpushare needs Linux with glibc, but this is {platform.platform()}")
-    if not native.library_path().exists():
-        raise UsageError(f"the shim is not built: {native.library_path()} is missing; pip install gpushare")
+    if not library.library_path().exists():
+        raise UsageError(f"the shim is not built: {library.library_path()} is missing; pip install gpushare")
 
 
 def check_device(device: str) -> str:

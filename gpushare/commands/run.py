@@ -115,6 +115,7 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
         work.results,
         policy=plan.policy,
         budget_bytes=plan.budget_bytes,
+        yields=work.yields,
         duration_s=work.duration_s,
     )
     common.to_stdout(lambda: render_summary(summary, console), "the summary")

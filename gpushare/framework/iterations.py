@@ -17,8 +17,8 @@ import torch
 from torch.nn.modules import module as nn_module
 from torch.optim import optimizer as optim
 
-from gpushare import native
 from gpushare.isolation import context
+from gpushare.native import shim
 
 
 @dataclass
@@ -75,7 +75,7 @@ def _mark(job: context.JobContext) -> None:
     progress = _progress[job.account]
     progress.may_have_ended = False
     _unwatch(progress)
-    native.iteration_mark(job.account)
+    shim.iteration_mark(job.account)
     if _after_mark:
         _after_mark(job)
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import torch
 
-from gpushare import native
 from gpushare.isolation import context
+from gpushare.native import shim
 
 STABLE_AFTER = 3  # profiled iterations
 
 
 def stable(job: context.JobContext) -> bool:
     """Whether enough iterations have been measured."""
-    curve = native.curve_get(job.account)
+    curve = shim.curve_get(job.account)
     return curve is not None and curve.version >= STABLE_AFTER
 
 
@@ -24,8 +24,8 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     Bytes are bytes, times seconds since the iteration's start; the curve's index is the ordinal of the
     allocation.
     """
-    curve = native.curve_get(job.account)
-    kinds = native.peak_kinds(job.account)
+    curve = shim.curve_get(job.account)
+    kinds = shim.peak_kinds(job.account)
     if curve is None or kinds is None:
         return None
     persistent, activation, temporary = kinds

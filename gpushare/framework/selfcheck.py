@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpushare import native
+from gpushare.native import shim
 
 
 class SelfCheckError(Exception):
@@ -17,24 +17,24 @@ def run() -> None:
     :raises SelfCheckError: with what did not take effect and the version of torch.
     """
     probe = torch.empty(1 << 18)
-    if native.owner(probe.data_ptr()) != 0:
+    if shim.owner(probe.data_ptr()) != 0:
         raise SelfCheckError(
             f"torch {torch.__version__} does not allocate CPU tensors through c10::alloc_cpu as this "
             "version of gpushare needs; use torch 2.11 to 2.13"
         )
     torch.ones(1, requires_grad=True) * 2
-    if not native.graph_seen():
+    if not shim.graph_seen():
         raise SelfCheckError(
             f"torch {torch.__version__} does not number its graph nodes through "
             "at::sequence_number::get_and_increment as this version of gpushare needs; use torch 2.11 to 2.13"
         )
     generator = torch.Generator().manual_seed(20240229)
     expected = torch.rand(4, generator=torch.Generator().manual_seed(20240229))
-    native.thread_enter(0, generator._cdata)
+    shim.thread_enter(0, generator._cdata)
     try:
         drawn = torch.rand(4)
     finally:
-        native.thread_leave()
+        shim.thread_leave()
     if not torch.equal(drawn, expected):
         raise SelfCheckError(
             f"torch {torch.__version__} does not take its default generator from "

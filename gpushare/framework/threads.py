@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from gpushare import native
 from gpushare.framework import switches
 from gpushare.isolation import context
+from gpushare.native import shim
 
 
 def enter(job: context.JobContext) -> None:
     """Bind the calling thread to `job`."""
     context.bind(job)
-    native.thread_enter(job.account, job.generator._cdata)
+    shim.thread_enter(job.account, job.generator._cdata)
     # One worker thread serves all backward passes of a device: a job that waits there would stall all.
     torch.autograd.set_multithreading_enabled(False)
     switches.enter_thread(job)
@@ -20,5 +20,5 @@ def enter(job: context.JobContext) -> None:
 
 def leave() -> None:
     """The calling thread is done with its job."""
-    native.thread_leave()
+    shim.thread_leave()
     context.bind(None)

@@ -9,8 +9,9 @@ import sys
 import threading
 from typing import Any
 
-from gpushare import native
 from gpushare.host.control import Control
+from gpushare.native import library, shim
+from gpushare.scheduling.thread import SchedulerThread
 
 
 def main(control_descriptor: int) -> int:
@@ -21,8 +22,8 @@ def main(control_descriptor: int) -> int:
     messages = control.messages()
     start = next(messages)
     try:
-        native.load()
-        native.start(
+        library.load()
+        shim.start(
             budget_bytes=start["budget_bytes"],
             page_bytes=start["page_bytes"],
             region_bytes=start["region_bytes"],
@@ -36,33 +37,36 @@ def main(control_descriptor: int) -> int:
     except Exception as error:
         control.send("failed", message=str(error))
         return 2
-    runners = _start_jobs(start, control)
+    scheduler, runners = _start_jobs(start, control)
     threading.Thread(target=_listen, args=(messages, runners), daemon=True).start()
     for runner in runners:
         runner.thread.join()
-    control.send("done")
+    control.send("done", yields=vars(scheduler.yields))
     sys.stdout.flush()
     sys.stderr.flush()
     # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.
     os._exit(0)
 
 
-def _start_jobs(start: dict[str, Any], control: Control) -> list[Any]:
+def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
     from gpushare.framework import iterations
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.scheduling.thread import SchedulerThread
 
     parts.install()
     iterations.install(stop_when_profiled if start["mode"] == "profile" else None)
-    scheduler = SchedulerThread(policy=start["policy"], budget_bytes=start["budget_bytes"])
+    scheduler = SchedulerThread(
+        policy=start["policy"],
+        budget_bytes=start["budget_bytes"],
+        note=lambda text: control.send("note", message=text),
+    )
     scheduler.start()
     control.send("ready")
     page_bytes = start["page_bytes"]
     runners = [JobRunner(i, spec, control, scheduler, page_bytes) for i, spec in enumerate(start["jobs"])]
     for runner in runners:
         runner.thread.start()
-    return runners
+    return scheduler, runners
 
 
 def _listen(messages: Any, runners: list[Any]) -> None:

@@ -9,13 +9,13 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare import native
 from gpushare.framework import generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
 from gpushare.isolation import context, exits, modules, signals, stdio, threads
 from gpushare.isolation.context import JobContext
+from gpushare.native import process, shim
 from gpushare.scheduling.thread import SchedulerThread
 
 WARMUP_ITERATIONS = 1
@@ -60,7 +60,7 @@ class JobRunner:
         job = self._job = self._context()
         self._scheduler.add_job(job.account)
         self._control.send("job_started", job=self._index, account=job.account)
-        native.unshare_fs()
+        process.unshare_fs()
         os.chdir(self._spec["cwd"])
         parts.enter(job)
         iterations.begin(job)
@@ -72,11 +72,11 @@ class JobRunner:
 
     def _context(self) -> JobContext:
         spec = self._spec
-        account = native.job_begin(spec["priority"], WARMUP_ITERATIONS)
+        account = shim.job_begin(spec["priority"], WARMUP_ITERATIONS)
         if profile := spec["profile"]:
             curve = profile["curve"]
             times_ns = [round(t * 1e9) for t in curve["time_s"]]
-            native.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
+            shim.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
         first = script.search_path(spec["kind"], spec["target"], spec["cwd"])
         return JobContext(
             name=spec["name"],
@@ -130,7 +130,7 @@ class JobRunner:
                 outcome.message = outcome.message or f"output was lost: {error}"
         self._scheduler.remove_job(job.account)
         torch_threads.leave()
-        native.job_end(job.account)
+        shim.job_end(job.account)
         self._control.send(
             "job_ended",
             job=self._index,

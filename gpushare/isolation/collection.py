@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 
-from gpushare import native
 from gpushare.isolation import context
+from gpushare.native import shim
 
 
 def install() -> None:
     """Have each collection be a section without waits."""
-    gc.callbacks.append(native.collection_callback())
+    gc.callbacks.append(shim.collection_callback())
 
 
 def enter(job: context.JobContext) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
+from gpushare.native import interpreter, shim
 
 _register, _unregister, _hard_exit = atexit.register, atexit.unregister, os._exit
 _finalizers: PerJob[list[Any]] = PerJob([], list)
@@ -33,9 +33,9 @@ def end_job(job: context.JobContext, code: int) -> None:
     """
     if threading.get_ident() == job.thread_ident:
         raise HardExit(code)
-    native.cancel(job.account)
+    shim.cancel(job.account)
     exception = type("HardExit", (HardExit,), {"__init__": lambda self: HardExit.__init__(self, code)})
-    native.set_async_exception(job.thread_ident, exception)
+    interpreter.set_async_exception(job.thread_ident, exception)
 
 
 def register(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:

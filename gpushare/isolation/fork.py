@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context, imports
+from gpushare.native import shim
 
 _LONGEST_PARK_NS = 5_000_000_000
 
@@ -25,7 +25,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         if job is None or not context.in_host():
             return fork(*args, **kwargs)
         importing = imports.lock_imports()
-        if not native.park_others(job.account, _LONGEST_PARK_NS):
+        if not shim.park_others(job.account, _LONGEST_PARK_NS):
             # The other job is in one very long iteration. Forking now is what plain python does all the time
             # beside its own threads; waiting for ever would be worse.
             job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
@@ -35,7 +35,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
             pid = pid_of(result)
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there
-                native.unpark_others(job.account)
+                shim.unpark_others(job.account)
                 if importing:
                     importing.release()
         return result

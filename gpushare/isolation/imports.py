@@ -7,8 +7,8 @@ import os
 import threading
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context, ownership
+from gpushare.native import shim
 
 _bootstrap: Any = importlib._bootstrap
 _importing = threading.RLock()
@@ -49,13 +49,13 @@ def install() -> None:
         if job is None or ownership.owns(job, name):
             return find_and_load(name, import_)
         lock = lock_imports()
-        native.nowait(1)
+        shim.nowait(1)
         context.count_shared_import(1)
         try:
             return find_and_load(name, import_)
         finally:
             context.count_shared_import(-1)
-            native.nowait(-1)
+            shim.nowait(-1)
             if lock:
                 lock.release()
 

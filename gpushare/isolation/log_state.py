@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
+from gpushare.native import shim
 
 
 class _Attribute:
@@ -108,10 +108,10 @@ def _guard_waiting() -> None:
 
     def acquire_guarded(self: logging.Handler) -> None:
         acquire(self)
-        native.nowait(1)
+        shim.nowait(1)
 
     def release_guarded(self: logging.Handler) -> None:
-        native.nowait(-1)
+        shim.nowait(-1)
         release(self)
 
     logging.Handler.acquire = acquire_guarded  # type: ignore[method-assign]

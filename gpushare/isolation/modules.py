@@ -19,8 +19,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context, ownership, system
+from gpushare.native import interpreter
 
 _Table = dict[str, types.ModuleType]
 _changing = threading.RLock()  # entries move between the tables
@@ -180,7 +180,7 @@ def install() -> None:
     global _modules
     _modules = _Modules(sys.modules)
     ownership.install(_modules.ask)
-    native.replace_interpreter_modules(sys.modules, _modules)
+    interpreter.replace_interpreter_modules(sys.modules, _modules)
     sys.modules = _modules
     system.add_property("path", property(_read_path, _write_path))
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context, exits
 from gpushare.isolation.perjob import PerJob
+from gpushare.native import interpreter, shim
 
 _signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
 _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
@@ -76,8 +76,8 @@ def deliver(job: context.JobContext, number: int) -> None:
     """The signal has come for this job."""
     handler = handler_of(job, number)
     if handler is signal.default_int_handler:
-        native.cancel(job.account)
-        native.set_async_exception(job.thread_ident, KeyboardInterrupt)
+        shim.cancel(job.account)
+        interpreter.set_async_exception(job.thread_ident, KeyboardInterrupt)
     elif callable(handler):
         frame = sys._current_frames().get(job.thread_ident)
         _in_job(job, lambda: handler(int(number), frame))
@@ -102,12 +102,12 @@ def _in_job(job: context.JobContext, call: Callable[[], object]) -> None:
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:
-    native.cancel(job.account)
+    shim.cancel(job.account)
     kind = type(error)
     # Only a class can be raised in another thread; this one makes itself with the arguments it should have.
     made = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})
     made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
-    native.set_async_exception(job.thread_ident, made)
+    interpreter.set_async_exception(job.thread_ident, made)
 
 
 def _on_host_signal(number: int, _frame: Any) -> None:

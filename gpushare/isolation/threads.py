@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpushare import native
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
+from gpushare.native import interpreter
 
 Enter = Callable[[context.JobContext], None]
 _threading: Any = threading
@@ -153,4 +153,4 @@ def leave(job: context.JobContext) -> None:
     """Ask the daemon threads that are left to end; plain python ends them with the process."""
     for thread in job.threads:
         if thread.is_alive() and thread.daemon and thread.ident:
-            native.set_async_exception(thread.ident, SystemExit)
+            interpreter.set_async_exception(thread.ident, SystemExit)

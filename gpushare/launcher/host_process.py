@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import psutil
 
-from gpushare import native
+from gpushare.native import process
 
 # Not -m: that would look for gpushare, and for everything else, in the user's directory first.
 _START = "import sys; sys.path.pop(0); from gpushare.host.entry import main; sys.exit(main(int(sys.argv[1])))"
@@ -27,7 +27,7 @@ class HostProcess:
     """
 
     def __init__(self, descriptors: Sequence[int], log: BinaryIO, *, give_stdin: bool) -> None:
-        native.set_child_subreaper()
+        process.set_child_subreaper()
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._process = subprocess.Popen(
@@ -68,9 +68,9 @@ class HostProcess:
     def sweep(self) -> None:
         """End what the host left behind; orphans have become our children."""
         self.kill()
-        for process in psutil.Process().children(recursive=True):
+        for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+                child.kill()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, 0)[0]:
                 pass

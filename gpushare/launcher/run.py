@@ -69,6 +69,7 @@ class Run:
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
         self.interrupted = self.host_died = False
+        self.yields: dict[str, float | None] = {}  # `scheduling.pace.Yields`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
         self._logs = logs
@@ -143,6 +144,7 @@ class Run:
             event = message["event"]
             if event == "done":
                 done = True
+                self.yields = message["yields"]
             elif event == "failed":
                 self.failure = message["message"]
                 done = True

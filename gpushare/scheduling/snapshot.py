@@ -39,11 +39,13 @@ class Snapshot:
     """All jobs that have not ended, and what they share.
 
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
+    `take_turns`: side by side, the jobs are slower than one after the other (`pace`).
     """
 
     budget_bytes: int
     jobs: tuple[JobState, ...]
     reserved_bytes: int = 0
+    take_turns: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,30 @@ It is never on the path of an iteration: permits lie ready in the shim, where do
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Sequence
 
-from gpushare import native
-from gpushare.scheduling.policies import POLICIES
+from gpushare.native import shim
+from gpushare.scheduling.pace import Pace, Progress, Yields
+from gpushare.scheduling.policies import POLICIES, SHARING
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
 
 _LOOK_EVERY_NS = 500_000_000
 
+Note = Callable[[str], None]
+
 
 class SchedulerThread:
-    """Plans for the jobs added to it. `add_job` and `remove_job` may be called from any thread."""
+    """Plans for the jobs added to it. `add_job` and `remove_job` may be called from any thread.
 
-    def __init__(self, *, policy: str, budget_bytes: int) -> None:
-        self._policy = POLICIES[policy]
+    :param note: tells the user something.
+    """
+
+    def __init__(self, *, policy: str, budget_bytes: int, note: Note) -> None:
+        self._policy, self._shares = POLICIES[policy], policy in SHARING
+        self._note = note
+        self._pace = Pace()
+        self._told = self._take_turns = False
         self._budget_bytes = budget_bytes
         self._accounts: list[int] = []
         self._versions: dict[int, int] = {}
@@ -35,6 +46,11 @@ class SchedulerThread:
         self._ending.set()
         self._thread.join(timeout=2)
 
+    @property
+    def yields(self) -> Yields:
+        """What running side by side and taking turns were measured to yield."""
+        return self._pace.yields
+
     def add_job(self, account: int) -> None:
         """Plan for this account from now on."""
         with self._lock:
@@ -48,26 +64,47 @@ class SchedulerThread:
     def _run(self) -> None:
         seen = 0
         while not self._ending.is_set():
-            seen = native.wait_change(seen, _LOOK_EVERY_NS)
+            seen = shim.wait_change(seen, _LOOK_EVERY_NS)
             self._plan()
 
     def _plan(self) -> None:
         with self._lock:
             accounts = tuple(self._accounts)
-        curves = {account: native.curve_get(account) for account in accounts}
+        curves = {account: shim.curve_get(account) for account in accounts}
         versions = {account: curve.version for account, curve in curves.items() if curve}
-        if versions == self._versions:
+        take_turns = self._shares and self._look_at_pace(accounts)
+        if versions == self._versions and take_turns == self._take_turns:
             return
-        self._versions = versions
+        self._versions, self._take_turns = versions, take_turns
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
-        pool = native.pool_state()
+        pool = shim.pool_state()
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        for permit in self._policy(Snapshot(self._budget_bytes, jobs, reserved_bytes)):
-            ordinal = native.NEVER if permit.ordinal is None else permit.ordinal
-            native.permit_set(permit.account, permit.after, ordinal, round(permit.shift_s * 1e9))
+        for permit in self._policy(Snapshot(self._budget_bytes, jobs, reserved_bytes, take_turns)):
+            ordinal = shim.NEVER if permit.ordinal is None else permit.ordinal
+            shim.permit_set(permit.account, permit.after, ordinal, round(permit.shift_s * 1e9))
+
+    def _look_at_pace(self, accounts: Sequence[int]) -> bool:
+        found = {account: shim.progress(account) for account in accounts}
+        jobs = {account: Progress(p.iterations, p.solo_ns / 1e9) for account, p in found.items() if p}
+        take_turns = self._pace.look(time.monotonic(), jobs)
+        if len(jobs) < 2:
+            self._told = False
+        elif not self._pace.on_trial and take_turns != self._told:
+            self._told = take_turns
+            self._note(_what_changed(take_turns, self._pace.yields))
+        return take_turns
 
 
-def _curve(curve: native.NativeCurve | None) -> IterationCurve | None:
+def _what_changed(take_turns: bool, yields: Yields) -> str:
+    if not take_turns:
+        return "the jobs run side by side again"
+    return (
+        f"the jobs take turns: side by side they ran at {yields.sharing:.2f} times the pace of one after the "
+        f"other, in turns at {yields.turns:.2f}"
+    )
+
+
+def _curve(curve: shim.NativeCurve | None) -> IterationCurve | None:
     if curve is None:
         return None
     return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -13,9 +14,17 @@ from gpushare.units import format_bytes
 
 
 def build_summary(
-    telemetry: Telemetry, results: list[JobResult], *, policy: str, budget_bytes: int, duration_s: float
+    telemetry: Telemetry,
+    results: list[JobResult],
+    *,
+    policy: str,
+    budget_bytes: int,
+    duration_s: float,
+    yields: Mapping[str, float | None] | None = None,
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known.
+
+    :param yields: `scheduling.pace.Yields`, if the host got as far as to tell.
 
     `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
     and each iteration at its pace alone.
@@ -31,6 +40,9 @@ def build_summary(
         "duration_s": duration_s,
         "overlap_s": pool.overlap_ns / 1e9,
         "eligible_s": pool.eligible_ns / 1e9,
+        "turns_s": (yields or {}).get("turns_s"),
+        "yield_side_by_side": (yields or {}).get("sharing"),
+        "yield_in_turns": (yields or {}).get("turns"),
         "python_grants": sum(j["python_grants"] for j in jobs),
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
         "serial_estimate_s": None if None in estimates else sum(estimates),
@@ -147,6 +159,8 @@ def _times(summary: dict[str, Any]) -> str:
         text += f"; one after the other would take about {_seconds(serial)}"
     if summary["overlap_s"]:
         text += f"; iterations of two jobs or more advanced together for {_seconds(summary['overlap_s'])}"
+    if summary["turns_s"]:
+        text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
     return text
 
 

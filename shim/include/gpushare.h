@@ -60,6 +60,9 @@ GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t*
 // Copies up to `capacity` points; returns the curve's length (0: none yet).
 GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t* residue_bytes, uint64_t* version);
+// How far a job has come: iterations, allocations into the open one, allocations of its curve (0:
+// none yet), nanoseconds of an iteration alone.
+GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[4]);
 // Bytes of the live blocks at the peak of the profiled iteration: persistent, activation,
 // temporary.
 GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);

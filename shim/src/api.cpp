@@ -139,6 +139,18 @@ uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_
   return length;
 }
 
+int gs_progress_get(gs_account job, uint64_t out[4]) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return fail("no such job");
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    out[0] = r->telemetry().slot(a.id, kIterations);
+    out[1] = a.open ? a.recorder.ordinal() : 0;
+    out[2] = a.curve.length();
+    out[3] = r->telemetry().slot(a.id, kSoloIterationNs);
+  });
+  return 0;
+}
+
 int gs_peak_kinds(gs_account job, uint64_t out[3]) {
   Runtime* r = active();
   if (!r || !is_job(job)) return fail("no such job");

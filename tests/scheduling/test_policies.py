@@ -34,6 +34,12 @@ def test_a_policy_is_pure_and_names_only_its_jobs(
     assert len({(p.account, p.after) for p in permits}) == len(permits)
 
 
+def test_in_turns_nothing_overlaps() -> None:
+    jobs = (JobState(1, triangle(100)), JobState(2, triangle(100)))
+    permits = POLICIES["zico"](Snapshot(400, jobs, take_turns=True))
+    assert [(p.account, p.after, p.ordinal) for p in permits] == [(1, 2, None), (2, 1, None)]
+
+
 def shift(budget: int) -> float:
     a, b = triangle(100), triangle(100)
     permits = POLICIES["zico"](Snapshot(budget, (JobState(1, a), JobState(2, b))))

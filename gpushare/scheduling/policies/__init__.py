@@ -9,4 +9,7 @@ from gpushare.scheduling.policies.zico import zico
 
 POLICIES: dict[str, Policy] = {"unmanaged": unmanaged, "temporal": temporal, "zico": zico}
 
-__all__ = ["POLICIES", "Policy"]
+# Those whose jobs may also take turns, where that is faster (`scheduling.pace`).
+SHARING = frozenset({"zico"})
+
+__all__ = ["POLICIES", "SHARING", "Policy"]

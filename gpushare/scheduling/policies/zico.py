@@ -2,18 +2,22 @@
 
 An iteration of one job may start while another's runs once the other has come so far that from there on
 the two together stay within the budget, both going on at their measured pace. The shift is published as
-progress of the other job, so that a job that is slowed down holds the newcomer back by itself.
+progress of the other job, so that a job that is slowed down holds the newcomer back by itself. Where the pace
+together is measured to be slower than one after the other, no two iterations overlap.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 
+from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.snapshot import IterationCurve, Permit, Snapshot
 
 
 def zico(snapshot: Snapshot) -> list[Permit]:
     """A permit for each ordered pair of profiled jobs; the others' residues are set aside."""
+    if snapshot.take_turns:
+        return temporal(snapshot)
     permits = []
     residues = {j.account: j.curve.residue_bytes for j in snapshot.jobs if j.curve}
     for job in snapshot.jobs:

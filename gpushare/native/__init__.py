@@ -1,0 +1,1 @@
+"""The only use of ctypes: the shim, and calls that Python's library lacks."""

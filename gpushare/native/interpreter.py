@@ -1,0 +1,38 @@
+"""What the interpreter does for C code only."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+from gpushare.native.library import NativeError
+
+_INTERPRETER_WORDS = 4096  # of PyInterpreterState, which is larger in every version of python
+
+
+def replace_interpreter_modules(old: object, new: object) -> None:
+    """Have the interpreter look modules up in `new` instead of `old`, its `sys.modules` so far.
+
+    There is no call for it: the pointer is found by its value at the begin of PyInterpreterState.
+
+    :raises NativeError: it is not found exactly once.
+    """
+    ctypes.pythonapi.PyInterpreterState_Get.restype = ctypes.c_void_p
+    state = ctypes.pythonapi.PyInterpreterState_Get()
+    words = (ctypes.c_size_t * _INTERPRETER_WORDS).from_address(state)
+    found = [index for index, word in enumerate(words) if word == id(old)]
+    if len(found) != 1:
+        raise NativeError(
+            f"python {sys.version.split()[0]} keeps its table of modules where gpushare does not find it "
+            f"({len(found)} candidates); use python 3.11 or 3.12"
+        )
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
+    words[found[0]] = id(new)
+
+
+def set_async_exception(thread_ident: int, exception: type[BaseException]) -> bool:
+    """Raise in another Python thread, at its next bytecode; False if there is no such thread."""
+    raised: int = ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread_ident), ctypes.py_object(exception)
+    )
+    return raised == 1

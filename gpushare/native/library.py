@@ -1,0 +1,116 @@
+"""Loads the shim and declares its functions; see `shim/include/gpushare.h` for what each one does.
+
+`load()` must run before torch is imported: the shim's symbols take the place of torch's own only if they are in
+the global scope first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+API_VERSION = 1
+
+_shim: ctypes.CDLL | None = None
+
+
+class NativeError(Exception):
+    """The shim refused a call; the text says why."""
+
+
+class Config(ctypes.Structure):
+    """What `gs_start` takes (`gs_config`)."""
+
+    _fields_ = [
+        ("budget_bytes", ctypes.c_uint64),
+        ("page_bytes", ctypes.c_uint64),
+        ("region_bytes", ctypes.c_uint64),
+        ("address_bytes", ctypes.c_uint64),
+        ("policy", ctypes.c_int32),
+        ("telemetry_fd", ctypes.c_int32),
+        ("parent_pid", ctypes.c_int32),
+    ]
+
+
+_U64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int32, ctypes.c_void_p
+_U64S = ctypes.POINTER(ctypes.c_uint64)
+_SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
+    "gs_api_version": (ctypes.c_int, ()),
+    "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
+    "gs_last_error": (ctypes.c_char_p, ()),
+    "gs_job_begin": (_I32, (_I32, _I32)),
+    "gs_job_end": (None, (_I32,)),
+    "gs_thread_enter": (None, (_I32, _PTR)),
+    "gs_thread_leave": (None, ()),
+    "gs_thread_account": (_I32, ()),
+    "gs_cancel": (None, (_I32,)),
+    "gs_nowait": (None, (_I32,)),
+    "gs_iteration_mark": (None, (_I32,)),
+    "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
+    "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64)),
+    "gs_curve_get": (_U64, (_I32, _U64S, _U64S, _U64, _U64S, _U64S)),
+    "gs_progress_get": (ctypes.c_int, (_I32, _U64S)),
+    "gs_peak_kinds": (ctypes.c_int, (_I32, _U64S)),
+    "gs_permit_set": (None, (_I32, _I32, _U64, _U64)),
+    "gs_wait_change": (_U64, (_U64, _U64)),
+    "gs_park_others": (ctypes.c_int, (_I32, _U64)),
+    "gs_unpark_others": (None, (_I32,)),
+    "gs_trim": (None, (_I32,)),
+    "gs_owner": (_I32, (_PTR,)),
+    "gs_graph_seen": (ctypes.c_int, ()),
+    "gs_check": (ctypes.c_int, ()),
+    "gs_telemetry_bytes": (ctypes.c_uint64, ()),
+    "gs_pool_get": (ctypes.c_int, (_U64S,)),
+    "gs_try_alloc": (_PTR, (_U64, _I32, _I32, _U64, ctypes.c_uint32)),
+    "gs_free": (None, (_PTR, _I32, _U64)),
+}
+# These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
+_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_thread_account", "gs_collection")
+quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
+
+
+def library_path() -> Path:
+    """Where the installed package has the shim."""
+    return Path(__file__).parent.parent / "_shim" / "libgpushare.so"
+
+
+def load(path: Path | None = None) -> None:
+    """Load the shim into the global symbol scope.
+
+    :raises NativeError: it is missing, or of another API version.
+    """
+    global _shim
+    if _shim is not None:
+        return
+    path = path or library_path()
+    if not path.exists():
+        raise NativeError(f"the shim is not built: {path} is missing; install the package with pip")
+    library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    found = library.gs_api_version()
+    if found != API_VERSION:
+        raise NativeError(f"the shim has API version {found}, this package needs {API_VERSION}")
+    for name in _QUICK:
+        result, arguments = _SIGNATURES[name]
+        quick[name] = ctypes.PYFUNCTYPE(cast(Any, result), *cast(Any, arguments))((name, library))
+    _shim = library
+
+
+def lib() -> ctypes.CDLL:
+    """The shim.
+
+    :raises NativeError: it is not loaded.
+    """
+    if _shim is None:
+        raise NativeError("the shim is not loaded")
+    return _shim
+
+
+def last_error() -> str:
+    """Why the calling thread's last call failed."""
+    text: bytes = lib().gs_last_error()
+    return text.decode(errors="replace")

@@ -1,0 +1,231 @@
+"""Calls into the shim: the pool, jobs and their threads, iterations, curves, permits."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpushare.native.library import Config, NativeError, last_error, lib, quick
+
+UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
+POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO}
+NEVER = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class NativeCurve:
+    """One iteration of a job: held bytes and nanoseconds since its door, by allocation ordinal."""
+
+    held_bytes: list[int]
+    time_ns: list[int]
+    residue_bytes: int
+    version: int
+
+
+def start(
+    *,
+    budget_bytes: int,
+    page_bytes: int,
+    region_bytes: int,
+    policy: str,
+    telemetry_fd: int = -1,
+    parent_pid: int = 0,
+    address_bytes: int = 0,
+) -> None:
+    """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space.
+
+    :raises NativeError: with the reason.
+    """
+    config = Config(
+        budget_bytes, page_bytes, region_bytes, address_bytes, POLICIES[policy], telemetry_fd, parent_pid
+    )
+    if lib().gs_start(ctypes.byref(config)) != 0:
+        raise NativeError(last_error())
+
+
+def telemetry_bytes() -> int:
+    """Length of the telemetry memory as the shim lays it out."""
+    count: int = lib().gs_telemetry_bytes()
+    return count
+
+
+def job_begin(priority: int, warmup_iterations: int) -> int:
+    """Open an account for a job and return its number.
+
+    :raises NativeError: there are 63 jobs already.
+    """
+    account: int = lib().gs_job_begin(priority, warmup_iterations)
+    if account < 0:
+        raise NativeError("too many jobs: a host runs at most 63")
+    return account
+
+
+def job_end(account: int) -> None:
+    """The job is over: it needs no doors any more, and its empty pages return to the pool."""
+    lib().gs_job_end(account)
+
+
+def thread_enter(account: int, cpu_generator: int) -> None:
+    """Charge the calling thread's tensors to `account`; its default generator is the one given."""
+    lib().gs_thread_enter(account, cpu_generator or None)
+
+
+def thread_leave() -> None:
+    """The calling thread belongs to no job any more."""
+    lib().gs_thread_leave()
+
+
+def thread_account() -> int:
+    """Account of the calling thread; 0 is `shared`."""
+    account: int = quick["gs_thread_account"]()
+    return account
+
+
+def cancel(account: int) -> None:
+    """End the job's waits, now and later."""
+    lib().gs_cancel(account)
+
+
+def collection_callback() -> Callable[[str, dict[str, int]], None]:
+    """For `gc.callbacks`. It runs no Python code, in which an interrupt could be raised and be lost."""
+    return quick["gs_collection"]
+
+
+def nowait(delta: int) -> None:
+    """Enter (+1) or leave (-1) a section in which the calling thread must not wait for memory."""
+    quick["gs_nowait"](delta)
+
+
+def iteration_mark(account: int) -> None:
+    """An iteration ended here; the job's next allocation is at the door."""
+    quick["gs_iteration_mark"](account)
+
+
+def curve_set(account: int, held: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> None:
+    """Give the curve of a saved profile, in bytes and nanoseconds by allocation ordinal."""
+    array = ctypes.c_uint64 * len(held)
+    if lib().gs_curve_set(account, array(*held), array(*time_ns), len(held), residue_bytes) != 0:
+        raise NativeError(last_error())
+
+
+def curve_get(account: int) -> NativeCurve | None:
+    """What is known of the job's iterations; None before its profile."""
+    capacity = 0
+    residue, version = ctypes.c_uint64(), ctypes.c_uint64()
+    while True:
+        array = ctypes.c_uint64 * max(capacity, 1)
+        held, time_ns = array(), array()
+        length: int = lib().gs_curve_get(
+            account, held, time_ns, capacity, ctypes.byref(residue), ctypes.byref(version)
+        )
+        if length == 0:
+            return None
+        if length <= capacity:
+            return NativeCurve(held[:length], time_ns[:length], residue.value, version.value)
+        capacity = length
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a job has done: iterations, and the part of the open one; `solo_ns` is what one takes alone."""
+
+    iterations: float
+    solo_ns: int
+
+
+def progress(account: int) -> Progress | None:
+    """How far the job has come; None before its profile."""
+    out = (ctypes.c_uint64 * 4)()
+    if lib().gs_progress_get(account, out) != 0:
+        raise NativeError(last_error())
+    iterations, ordinal, length, solo_ns = out
+    return Progress(iterations + min(1.0, ordinal / length), solo_ns) if length and solo_ns else None
+
+
+def peak_kinds(account: int) -> tuple[int, int, int] | None:
+    """Persistent, activation and temporary bytes at the peak of the profiled iteration."""
+    out = (ctypes.c_uint64 * 3)()
+    if lib().gs_peak_kinds(account, out) != 0:
+        return None
+    return out[0], out[1], out[2]
+
+
+def permit_set(account: int, after: int, ordinal: int, shift_ns: int) -> None:
+    """`account` may start beside an iteration of `after` from its allocation `ordinal` on."""
+    lib().gs_permit_set(account, after, ordinal, shift_ns)
+
+
+def wait_change(seen: int, timeout_ns: int) -> int:
+    """Version of what policies look at, once it differs from `seen` or the time is over."""
+    version: int = lib().gs_wait_change(seen, timeout_ns)
+    return version
+
+
+def park_others(account: int, timeout_ns: int) -> bool:
+    """Hold every other job at its door until `unpark_others`; False if one did not come in time."""
+    return bool(lib().gs_park_others(account, timeout_ns))
+
+
+def unpark_others(account: int) -> None:
+    """Let the jobs go on that `park_others` holds."""
+    lib().gs_unpark_others(account)
+
+
+def owner(address: int) -> int:
+    """Account that holds the address; -1 if it is not the pool's."""
+    account: int = lib().gs_owner(address)
+    return account
+
+
+def graph_seen() -> bool:
+    """Whether torch has numbered a node of an autograd graph through the shim."""
+    return bool(lib().gs_graph_seen())
+
+
+def allocate(count: int, account: int) -> int:
+    """Address of a block of `count` bytes, more than zero, charged to `account`.
+
+    :raises NativeError: out of memory, with the figures.
+    """
+    address: int | None = lib().gs_try_alloc(count, -1, account, 0, 0)
+    if address is None:
+        raise NativeError(last_error())
+    return address
+
+
+def free(address: int) -> None:
+    """Give a block back."""
+    lib().gs_free(address, -1, 0)
+
+
+def trim(account: int) -> None:
+    """Give back the pages of the account that hold no block."""
+    lib().gs_trim(account)
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """The pool now."""
+
+    held_bytes: int
+    headroom_bytes: int
+    shared_bytes: int
+    free_ranges: int
+
+
+def pool_state() -> PoolState:
+    """Held by all, kept for overruns, held by nobody's job; ranges of free addresses."""
+    out = (ctypes.c_uint64 * 4)()
+    if lib().gs_pool_get(out) != 0:
+        raise NativeError(last_error())
+    return PoolState(*out)
+
+
+def check() -> None:
+    """Walk pool and heaps.
+
+    :raises NativeError: an invariant does not hold.
+    """
+    if lib().gs_check() != 0:
+        raise NativeError(last_error())
