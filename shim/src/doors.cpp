@@ -72,12 +72,12 @@ void Governor::pass_door(uint32_t id) {
   Waiter w{.id = id, .pages = 0, .since_ns = now_ns(), .wake = {}};
   door_waiters_.push_back(&w);
   set_state(a, kAtDoor);
-  telemetry_->event(id, kDoorWaitBegin, 0);
+  telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
   pump();
   sleep(w, lock);
   uint64_t now = now_ns();
   telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
-  telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0);
+  telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
   if (w.granted_ns) telemetry_->wake(id, now - w.granted_ns);
   if (w.refused) {
     uint64_t held = a.held.load(std::memory_order_relaxed);
@@ -100,7 +100,7 @@ bool Governor::yields_to_earlier(const Account& a, const Waiter* self) const {
 // A permit says from which point of another's iteration on this one is forecast to run through.
 // Where none lies ready the start is not planned, only safe: no door waits for the scheduler.
 bool Governor::permits_hold(const Account& a) const {
-  for (const Account& o : accounts_) {
+  for (const Account& o : accounts()) {
     if (!o.open || o.id == a.id) continue;
     const Permit& p = a.permit[o.id];
     if (p.valid && o.recorder.ordinal() < p.ordinal) return false;
@@ -116,7 +116,7 @@ bool Governor::may_open(Account& a, const Waiter* self) {
   // Alone it may try what its curve says can't fit, since the next iteration may need less.
   if (!crowded) return !others_live(a) || fits_beside_residues(a, 0);
   if (policy_ == Policy::kTemporal || !a.trusted()) return false;
-  for (const Account& o : accounts_)
+  for (const Account& o : accounts())
     if (o.open && (o.alone || !o.trusted())) return false;
   for (const Waiter* w : memory_waiters_)
     if (has_a_place(*w)) return false;
@@ -127,7 +127,7 @@ bool Governor::may_open(Account& a, const Waiter* self) {
 void Governor::open(Account& a) {
   uint64_t now = now_ns();
   const Account* latest = nullptr;
-  for (const Account& o : accounts_)
+  for (const Account& o : accounts())
     if (o.open && (!latest || o.opened_ns > latest->opened_ns)) latest = &o;
   if (latest && policy_ == Policy::kZico) {
     telemetry_->add(a.id, kShiftSumNs, now - latest->opened_ns);
@@ -150,11 +150,11 @@ void Governor::open(Account& a) {
     a.tracing = true;
   }
   set_state(a, a.alone ? kAlone : kIterating);
-  telemetry_->event(a.id, kOpen, telemetry_->slot(a.id, kIterations));
+  telemetry_->event(a.id, kOpen, telemetry_->slot(a.id, kIterations), now);
 }
 
 void Governor::close(Account& a) {
-  uint64_t duration = now_ns() - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
+  uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
   bool profiled = a.tracing.exchange(false);
   learn(a, duration);
   telemetry_->add(a.id, kIterations, 1);
@@ -168,7 +168,7 @@ void Governor::close(Account& a) {
     telemetry_->add(a.id, kSharedIterationSumNs, duration);
     telemetry_->add(a.id, kSharedIterations, 1);
   }
-  telemetry_->event(a.id, kClose, duration);
+  telemetry_->event(a.id, kClose, duration, now);
   a.open = a.alone = a.overrunning = false;
   a.in_iteration = false;
   parked_changed_.notify_all();
@@ -210,7 +210,7 @@ uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {
 }
 
 bool Governor::all_parked(uint32_t except, bool set_up_too) const {
-  for (const Account& a : accounts_) {
+  for (const Account& a : accounts()) {
     bool computes = a.open || (set_up_too && a.id && a.live_job());
     if (computes && a.id != except && a.waiting_threads == 0) return false;
   }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -85,6 +86,8 @@ class Governor {
   PageIndex reserve_range(uint64_t n);
   void release_range(PageIndex first, uint64_t n);
   void hold(PageIndex first, uint64_t n, uint32_t id, Stream stream);
+  // try_charge and hold in one.
+  bool try_hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool no_wait);
   PageIndex hold_range(uint64_t n, uint32_t id, Stream stream);
   // Uncharges, and wakes whoever can go on.
   void unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release);
@@ -143,6 +146,9 @@ class Governor {
   bool has_a_place(const Waiter& w) const;
   bool others_measured(const Account& a) const;
   Verdict judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
+  // The shared account and those of the jobs so far.
+  std::span<const Account> accounts() const { return {&accounts_[0], jobs_ + 1}; }
+  bool try_charge_locked(uint32_t id, uint64_t n, bool no_wait);
   void add_pages(Account& a, uint64_t n, bool over);
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "governor.h"
@@ -85,7 +86,12 @@ class Heap {
   void remove_region(Region* region);
   void link(Block* block);
   void unlink(Block* block);
-  uint64_t pages_missing(const Block* block, uint64_t granules) const;
+  struct Missing {
+    uint32_t count, first, last;  // pages of a region
+  };
+  Missing pages_missing(const Block* block, uint64_t granules) const;
+  bool try_take(Region* region, const Missing& missing, uint64_t charged, bool no_wait);
+  std::pair<uint32_t, uint32_t> pages_of(const Block* block) const;
   void occupy(Block* block);
   void vacate(Block* block);
   void drop_spare();

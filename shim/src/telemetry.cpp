@@ -17,12 +17,12 @@ bool Telemetry::open(int fd) {
   return true;
 }
 
-void Telemetry::event(uint32_t account, EventKind kind, uint64_t value) {
+void Telemetry::event(uint32_t account, EventKind kind, uint64_t value, uint64_t time_ns) {
   uint64_t head = slot(account, kRingHead);
   uint64_t rings = (kHeaderBytes + kAccounts * kSlotBytes) / 8;
   uint64_t* entry = words_ + rings + (account * kRingEntries + head % kRingEntries) * 4;
   store(entry, 0);  // a reader that sees 0, or another number than it expects, skips the entry
-  store(entry + 1, now_ns());
+  store(entry + 1, time_ns);
   store(entry + 2, kind);
   store(entry + 3, value);
   __atomic_store_n(entry, head + 1, __ATOMIC_RELEASE);

@@ -109,7 +109,7 @@ class Telemetry {
   }
   uint64_t header(Header word) const { return __atomic_load_n(words_ + word, __ATOMIC_RELAXED); }
   // Callers are serialised per account.
-  void event(uint32_t account, EventKind kind, uint64_t value);
+  void event(uint32_t account, EventKind kind, uint64_t value, uint64_t time_ns);
   // A waiter ran again this long after it was let go. Callers are serialised.
   void wake(uint32_t account, uint64_t latency_ns);
 

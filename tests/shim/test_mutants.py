@@ -14,15 +14,15 @@ MUTANTS = [
     ("safety", "safety.cpp", "a.claim - a.residue > b.claim - b.residue", "a.claim > b.claim"),
     ("pool", "pool.cpp", "device_->make_wait(stream, other, event);", ""),
     ("pool", "pool.cpp", "device_->finish(p.freed_on, p.freed_at);", ""),
-    ("governor", "governor.cpp", " && leaves_room(a, n)", ""),
+    ("governor", "judge.cpp", " && leaves_room(a, n)", ""),
     (
         "governor",
-        "governor.cpp",
+        "judge.cpp",
         "if (others_measured(a) && waited_ns < kMeasureNs) return Verdict::kWait;",
         "",
     ),
     ("governor", "governor.cpp", "  resolve_wedge();\n}", "}"),
-    ("governor", "governor.cpp", ".no_wait = no_wait, ", ""),
+    ("governor", "waits.cpp", ".no_wait = no_wait, ", ""),
     ("governor", "doors.cpp", "if (yields_to_earlier(a, self)) return false;", ""),
     ("governor", "doors.cpp", "!others_live(a) || fits_beside_residues(a, 0)", "true"),
     ("governor", "doors.cpp", " || !has_a_place(*w)) continue", ") continue"),
@@ -33,7 +33,7 @@ MUTANTS = [
 ]
 # Each as a program of its own; the governor needs all but the heaps. It takes 3 s.
 SOURCES = {
-    "governor": ["governor", "doors", "safety", "pool", "curve", "trace", "telemetry", "gil", "devices/host"]
+    "governor": ["governor", "judge", "waits", "doors", "safety", "pool", "curve", "trace", "telemetry", "gil", "devices/host"]
 }
 LONGEST_S = 20
 

@@ -1,0 +1,115 @@
+// Whether a step may be taken now: the safety check applied to accounts, doors and set-ups.
+#include <algorithm>
+
+#include "governor.h"
+#include "safety.h"
+
+namespace gpushare {
+
+namespace {
+constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile
+}
+
+uint64_t Governor::claim_of(const Account& a) const {
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  return std::max(held, a.curve.known() ? a.curve.claim(a.recorder.ordinal()) : 0);
+}
+
+bool Governor::others_live(const Account& a) const {
+  for (const Account& o : accounts())
+    if (o.id && o.id != a.id && o.live_job()) return true;
+  return false;
+}
+
+bool Governor::others_open(const Account& a) const {
+  for (const Account& o : accounts())
+    if (o.open && o.id != a.id) return true;
+  return false;
+}
+
+bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) {
+  if (held_ + n > limit) return false;
+  Open open[kAccounts];
+  uint32_t count = 0;
+  for (uint32_t i = 1; i <= jobs_; ++i) {
+    const Account& o = accounts_[i];
+    bool asks = o.id == a.id;
+    if (!o.open && !(asks && claim > 0)) continue;
+    uint64_t held = o.held.load(std::memory_order_relaxed) + (asks ? n : 0);
+    uint64_t most = std::max(held, asks ? claim : claim_of(o));
+    uint64_t residue = o.curve.known() ? o.curve.residue() : held;
+    open[count++] = {held, std::max(most, residue), residue};
+  }
+  return is_safe(open, count, limit - held_ - n);
+}
+
+bool Governor::others_measured(const Account& a) const {
+  for (const Account& o : accounts())
+    if (o.open && o.alone && o.id != a.id) return true;
+  return false;
+}
+
+bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t most = a.open ? claim_of(a) : a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
+  return held_ - held + more + most <= budget_;
+}
+
+bool Governor::leaves_room(const Account& a, uint64_t n) const {
+  for (const Account& o : accounts())
+    if (o.id && o.id != a.id && o.live_job() && o.curve.known() && !fits_beside_residues(o, n))
+      return false;
+  return true;
+}
+
+bool Governor::has_a_place(const Waiter& w) const {
+  const Account& a = accounts_[w.id];
+  if (a.open || !others_live(a)) return true;
+  uint64_t held = a.held.load(std::memory_order_relaxed), sum = held + w.pages;
+  if (w.pages == 0 && a.curve.known()) sum = std::max(held, a.curve.claim(0));
+  uint64_t largest_rise = 0;
+  for (const Account& o : accounts()) {
+    if (o.id == w.id) continue;
+    uint64_t rest = o.held.load(std::memory_order_relaxed);
+    if (o.id && o.live_job() && o.curve.known()) {
+      rest = o.open ? std::min(rest, o.curve.residue()) : rest;
+      uint64_t most = o.curve.claim(0);
+      largest_rise = std::max(largest_rise, most - std::min(most, rest));
+    }
+    sum += rest;
+  }
+  // Pages taken at a door come back; those of a set-up stay, beside the largest of the others.
+  return sum + (w.pages ? largest_rise : 0) <= budget_;
+}
+
+// What a job takes before its first iteration it may keep to its end: it must leave each job whose
+// need is known the room to run by itself, or wait until one ends. A need that is being measured is
+// waited for.
+Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
+  if (others_measured(a) && waited_ns < kMeasureNs) return Verdict::kWait;
+  uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
+                   accounts_[0].held.load(std::memory_order_relaxed);
+  uint64_t limit = others_open(a) ? budget_ - headroom_ : budget_;
+  if (safe_after(a, n, 0, limit) && leaves_room(a, n)) return Verdict::kGo;
+  return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
+}
+
+Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns,
+                                  bool* over) {
+  uint64_t after = a.held.load(std::memory_order_relaxed) + n;
+  *over = a.open && a.trusted() && after > claim_of(a);
+  bool fits = held_ + n <= budget_;
+  if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
+    return fits ? Verdict::kGo : Verdict::kImpossible;
+  if (no_wait) return fits ? Verdict::kGo : others_live(a) ? Verdict::kWait : Verdict::kImpossible;
+  if (!a.open) return judge_set_up(a, n, waited_ns);
+  // Nobody in an iteration: nobody will give anything back.
+  if (!others_open(a)) return fits ? Verdict::kGo : Verdict::kImpossible;
+  if (*over)
+    for (const Account& o : accounts())
+      if (o.overrunning && o.id != a.id) return Verdict::kWait;
+  uint64_t limit = *over ? budget_ : budget_ - headroom_;
+  return safe_after(a, n, std::max(after, claim_of(a)), limit) ? Verdict::kGo : Verdict::kWait;
+}
+
+}  // namespace gpushare

@@ -1,0 +1,242 @@
+// Blocks of middle size: good fit in regions, whose pages are charged while a block lies on them.
+#include <algorithm>
+#include <bit>
+
+#include "heap_blocks.h"
+
+namespace gpushare {
+
+int Heap::list_for(uint64_t granules, bool round_up) {
+  if (granules < kFine) return static_cast<int>(granules);
+  int top = 63 - std::countl_zero(granules);
+  uint64_t step = uint64_t{1} << (top - 3);
+  if (round_up) {
+    granules += step - 1;
+    top = 63 - std::countl_zero(granules);
+  }
+  int fine = static_cast<int>((granules >> (top - 3)) & (kFine - 1));
+  return std::min((top - 2) * kFine + fine, kLists - 1);
+}
+
+void Heap::link(Block* b) {
+  int l = list_for(b->granules, false);
+  b->previous = nullptr;
+  b->next = lists_[l];
+  if (b->next) b->next->previous = b;
+  lists_[l] = b;
+  nonempty_[l / 64] |= uint64_t{1} << (l % 64);
+}
+
+void Heap::unlink(Block* b) {
+  int l = list_for(b->granules, false);
+  (b->previous ? b->previous->next : lists_[l]) = b->next;
+  if (b->next) b->next->previous = b->previous;
+  if (!lists_[l]) nonempty_[l / 64] &= ~(uint64_t{1} << (l % 64));
+}
+
+Heap::Block* Heap::find(uint64_t granules) const {
+  int l = list_for(granules, true);
+  for (int word = l / 64; word < kLists / 64; ++word) {
+    uint64_t bits = nonempty_[word];
+    if (word == l / 64) bits &= ~uint64_t{0} << (l % 64);
+    if (bits) return lists_[word * 64 + std::countr_zero(bits)];
+  }
+  return nullptr;
+}
+
+Heap::Block* Heap::split(Block* b, uint64_t granules) {
+  unlink(b);
+  if (b->granules > granules) {
+    auto* rest = new Block{};
+    rest->region = b->region;
+    rest->first = b->first + static_cast<uint32_t>(granules);
+    rest->granules = b->granules - static_cast<uint32_t>(granules);
+    rest->before = b;
+    rest->after = b->after;
+    if (rest->after) rest->after->before = rest;
+    b->after = rest;
+    b->granules = static_cast<uint32_t>(granules);
+    b->region->at[rest->first] = rest;
+    link(rest);
+  }
+  return b;
+}
+
+void Heap::add_region() {
+  uint64_t pages = region_bytes_ / page_bytes_;
+  PageIndex first = governor_->reserve_range(pages);
+  if (first == kNoPage) throw OutOfMemory("gpushare: out of memory: no address space is left");
+  auto* r = new Region{};
+  r->span = {this, first, static_cast<uint32_t>(pages), 0, r};
+  r->base = governor_->pool().address(first);
+  r->blocks_on_page.assign(pages, 0);
+  r->held.assign(pages, false);
+  r->at.assign(region_bytes_ / kGranule, nullptr);
+  auto* b = new Block{};
+  b->region = r;
+  b->granules = static_cast<uint32_t>(region_bytes_ / kGranule);
+  r->at[0] = b;
+  regions_.push_back(r);
+  map_->set(first, pages, &r->span);
+  link(b);
+}
+
+void Heap::remove_region(Region* r) {
+  Block* b = r->at[0];
+  unlink(b);
+  delete b;
+  map_->set(r->span.first, r->span.pages, nullptr);
+  governor_->release_range(r->span.first, r->span.pages);
+  regions_.erase(std::find(regions_.begin(), regions_.end(), r));
+  delete r;
+}
+
+// The pages of the place that are not held: how many, and from where to where.
+Heap::Missing Heap::pages_missing(const Block* b, uint64_t granules) const {
+  auto from = static_cast<uint32_t>(b->first * kGranule / page_bytes_);
+  auto to = static_cast<uint32_t>(((b->first + granules) * kGranule - 1) / page_bytes_);
+  Missing missing{0, from, to};
+  for (uint32_t p = from; p <= to; ++p) {
+    if (b->region->held[p]) continue;
+    if (missing.count++ == 0) missing.first = p;
+    missing.last = p;
+  }
+  return missing;
+}
+
+// Charges them, and if they are one run holds them too; false if it must wait.
+bool Heap::try_take(Region* r, const Missing& missing, uint64_t charged, bool no_wait) {
+  if (missing.count <= charged) return true;
+  if (charged || missing.last - missing.first + 1 != missing.count)
+    return governor_->try_charge(account_, missing.count - charged, no_wait);
+  PageIndex first = r->span.first + missing.first;
+  if (!governor_->try_hold(first, missing.count, account_, stream_, no_wait)) return false;
+  for (uint32_t p = missing.first; p <= missing.last; ++p) r->held[p] = true;
+  return true;
+}
+
+// First and last page that a block touches, in its region.
+std::pair<uint32_t, uint32_t> Heap::pages_of(const Block* b) const {
+  auto last = b->first + uint64_t{b->granules} - 1;
+  return {static_cast<uint32_t>(b->first * kGranule / page_bytes_),
+          static_cast<uint32_t>((last * kGranule) / page_bytes_)};
+}
+
+// The pages of a block that was just taken become held; they have been charged.
+void Heap::occupy(Block* b) {
+  Region* r = b->region;
+  auto [from, to] = pages_of(b);
+  ++r->used_blocks;
+  for (uint32_t p = from; p <= to; ++p)
+    if (r->blocks_on_page[p]++ == 0 && spare_region_ == r && spare_page_ == p)
+      spare_region_ = nullptr;
+  for (uint32_t p = from; p <= to; ++p) {
+    uint32_t begin = p;
+    for (; p <= to && !r->held[p]; ++p) r->held[p] = true;
+    if (p > begin) governor_->hold(r->span.first + begin, p - begin, account_, stream_);
+  }
+}
+
+void Heap::vacate(Block* b) {
+  Region* r = b->region;
+  auto [from, to] = pages_of(b);
+  --r->used_blocks;
+  uint32_t begin = from;  // of the run of pages to give up
+  auto give_up = [&](uint32_t end) {
+    for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
+    if (end > begin)
+      governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
+    begin = end + 1;
+  };
+  for (uint32_t p = from; p <= to; ++p) {
+    bool empty = --r->blocks_on_page[p] == 0;
+    bool keep = empty && !spare_region_;
+    if (keep) {
+      spare_region_ = r;
+      spare_page_ = p;
+    }
+    if (keep || !empty) give_up(p);
+  }
+  give_up(to + 1);
+}
+
+void Heap::drop_spare() {
+  if (!spare_region_) return;
+  Region* r = spare_region_;
+  spare_region_ = nullptr;
+  r->held[spare_page_] = false;
+  governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
+}
+
+void* Heap::allocate_block(uint64_t bytes, bool no_wait, Slab* slab) {
+  uint64_t granules = (bytes + kGranule - 1) / kGranule;
+  uint64_t charged = 0;  // by a wait, not yet used
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    Block* b = find(granules);
+    if (!b) {
+      add_region();
+      b = find(granules);
+    }
+    Missing missing = pages_missing(b, granules);
+    if (try_take(b->region, missing, charged, no_wait)) {
+      if (charged > missing.count) governor_->uncharge(account_, charged - missing.count);
+      b = split(b, granules);
+      b->used = true;
+      b->bytes = bytes;
+      b->slab = slab;
+      occupy(b);
+      char* address = b->region->base + b->first * kGranule;
+      if (slab) {
+        slab->block = b;
+        slab->base = address;
+        for (uint32_t g = 0; g < b->granules; ++g) b->region->at[b->first + g] = b;
+        slab->next = partial_[slab->size_class];
+        if (slab->next) slab->next->previous = slab;
+        partial_[slab->size_class] = slab;
+      } else {
+        b->region->at[b->first] = b;
+      }
+      return address;
+    }
+    lock.unlock();
+    // The place may be another one after the wait: what was charged is kept, and settled above.
+    try {
+      governor_->charge(account_, missing.count - charged, no_wait, bytes);
+    } catch (...) {
+      if (charged) governor_->uncharge(account_, charged);
+      throw;
+    }
+    charged = missing.count;
+  }
+}
+
+void Heap::release_block(Block* b) {
+  Region* r = b->region;
+  vacate(b);
+  for (uint32_t g = 1; g < b->granules && r->at[b->first + g] == b; ++g)
+    r->at[b->first + g] = nullptr;
+  b->used = false;
+  b->slab = nullptr;
+  auto absorb = [r](Block* left, Block* right) {
+    left->granules += right->granules;
+    left->after = right->after;
+    if (right->after) right->after->before = left;
+    r->at[right->first] = nullptr;
+    delete right;
+  };
+  if (b->after && !b->after->used) {
+    unlink(b->after);
+    absorb(b, b->after);
+  }
+  if (b->before && !b->before->used) {
+    Block* left = b->before;
+    unlink(left);
+    absorb(left, b);
+    b = left;
+  }
+  link(b);
+  if (r->used_blocks == 0 && regions_.size() > 1 && spare_region_ != r) remove_region(r);
+}
+
+}  // namespace gpushare

@@ -1,0 +1,191 @@
+// Waiting for pages, who is let go when some come back, and what happens when none will.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "clock.h"
+#include "gil.h"
+#include "governor.h"
+
+namespace gpushare {
+
+namespace {
+constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
+constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
+}  // namespace
+
+void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock) {
+  Waiter w{.id = a.id, .pages = n, .since_ns = now_ns(), .no_wait = no_wait, .wake = {}};
+  State before = static_cast<State>(telemetry_->slot(a.id, kState));
+  memory_waiters_.push_back(&w);
+  set_state(a, kWaitingForMemory);
+  telemetry_->add(a.id, kWaits, 1);
+  telemetry_->event(a.id, kMemoryWaitBegin, n * pool_.page_bytes(), w.since_ns);
+  sleep(w, lock);
+  set_state(a, before);
+  uint64_t now = now_ns(), waited = now - w.since_ns;
+  a.paused_ns += waited;
+  a.recorder.skip(waited);
+  telemetry_->add(a.id, kMemoryWaitNs, waited);
+  telemetry_->event(a.id, kMemoryWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
+  if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
+  if (w.refused) refuse(a, n, bytes, lock);
+}
+
+// Waits until someone has set w.done. The waiter is in one of the lists, and its granter removes
+// it.
+void Governor::sleep(Waiter& w, Lock& lock) {
+  Account& a = accounts_[w.id];
+  ++a.waiting_threads;
+  parked_changed_.notify_all();
+  // The GIL is given up with the lock dropped: taking it back may wait, and the lock must not.
+  lock.unlock();
+  {
+    GilReleased released;
+    lock.lock();
+    auto done = [&] { return w.done; };
+    if (!w.no_wait) {
+      w.wake.wait(lock, done);
+    } else if (!w.wake.wait_for(lock, std::chrono::nanoseconds(kPatienceNs), done)) {
+      memory_waiters_.remove(&w);
+      w.refused = true;
+      release(w);
+    }
+    lock.unlock();
+  }
+  lock.lock();
+}
+
+// Lets a waiter go on. From here on it counts as running, though its thread has yet to wake.
+void Governor::release(Waiter& w) {
+  --accounts_[w.id].waiting_threads;
+  w.done = true;
+  w.wake.notify_one();
+}
+
+// Grants what can be granted now: memory first, then doors, each in the order of asking.
+uint64_t Governor::pump() {
+  uint64_t opened = 0;
+  for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
+    Waiter& w = **it;
+    Account& a = accounts_[w.id];
+    bool over;
+    // While another job forks, whoever waits stays where it is: it can't hold a lock there.
+    bool parked = parked_for_ && parked_for_ != w.id && !a.cancelled;
+    Verdict verdict =
+        parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns, &over);
+    if (verdict == Verdict::kWait) {
+      ++it;
+      continue;
+    }
+    if (verdict == Verdict::kGo) {
+      add_pages(a, w.pages, over);
+      w.granted_ns = now_ns();
+    }
+    w.refused = verdict == Verdict::kImpossible;
+    it = memory_waiters_.erase(it);
+    release(w);
+  }
+  for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
+    Waiter& w = **it;
+    if (!may_open(accounts_[w.id], &w)) {
+      ++it;
+      continue;
+    }
+    it = door_waiters_.erase(it);
+    open(accounts_[w.id]);
+    w.granted_ns = now_ns();
+    release(w);
+    ++opened;
+  }
+  return opened;
+}
+
+std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) const {
+  double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  char text[400];
+  snprintf(text, sizeof text,
+           "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
+           "MiB, the other jobs %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, "
+           "or make the batch smaller.",
+           static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
+           static_cast<double>(held) / mib, static_cast<double>(others_hold(a)) / mib,
+           static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib);
+  return text;
+}
+
+uint64_t Governor::others_hold(const Account& a) const {
+  uint64_t rest = held_ - a.held.load(std::memory_order_relaxed);
+  return a.id ? rest - accounts_[0].held.load(std::memory_order_relaxed) : rest;
+}
+
+// `n` pages more than it holds are what the job can't go on without.
+void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
+  uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  bool alone = held + n + shared > budget_;
+  // A job that has not run beside the others yet and can't: its residue or theirs is in the way.
+  bool beside = !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
+  telemetry_->add(a.id, kOomCount, 1);
+  telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
+  telemetry_->slot(a.id, kOthersKeep, others_hold(a) * page);
+  uint64_t refusal = alone ? uint64_t{kAloneTooLarge} : uint64_t{kTooLargeBesideOthers};
+  telemetry_->slot(a.id, kRefusal, alone || beside ? refusal : 0);
+  std::string text =
+      a.cancelled ? "gpushare: interrupted while waiting for memory" : figures(a, n, bytes);
+  lock.unlock();
+  throw OutOfMemory(text);
+}
+
+// Whether nothing that is under way can make room: every open iteration waits for memory, or every
+// job waits for something.
+bool Governor::stuck(bool among_open) const {
+  if (parked_for_) return false;
+  bool any = false;
+  for (const Account& a : accounts()) {
+    if (!(among_open ? a.open : a.id && a.live_job())) continue;
+    if (a.waiting_threads == 0) return false;
+    any = true;
+  }
+  return any && !(memory_waiters_.empty() && door_waiters_.empty());
+}
+
+// The safety check can't foresee bytes that exceed their claim. When nothing has moved for a while,
+// the budget itself (headroom included) is the last reserve; after that the job that overran, else
+// the one that asked last or began last, gets an out-of-memory error.
+void Governor::resolve_wedge() {
+  uint64_t now = now_ns();  // under the lock: no free is later
+  bool in_iterations = stuck(true);
+  if (!in_iterations && !stuck(false)) {
+    wedged_since_ns_ = 0;
+    return;
+  }
+  if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
+  if (now - std::max(wedged_since_ns_, last_free_ns_) < kWedgeNs) return;
+  wedged_since_ns_ = 0;
+  Waiter* victim = nullptr;
+  for (Waiter* w : memory_waiters_) {
+    Account& a = accounts_[w->id];
+    if (in_iterations && !a.open) continue;
+    if (held_ + w->pages <= budget_) {
+      add_pages(a, w->pages, a.open && a.trusted());
+      w->granted_ns = now;
+      memory_waiters_.remove(w);
+      release(*w);
+      return;
+    }
+    if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
+  }
+  if (!victim && in_iterations) return;
+  for (Waiter* w : door_waiters_)
+    if (!in_iterations && (!victim || w->id > victim->id)) victim = w;
+  if (!victim) return;
+  memory_waiters_.remove(victim);
+  door_waiters_.remove(victim);
+  victim->refused = true;
+  release(*victim);
+}
+
+}  // namespace gpushare
