@@ -36,11 +36,12 @@ def new() -> torch.Generator:
 def install() -> None:
     """Replace the default generator in every module of torch that has it by name."""
     proxy = _DefaultGenerator()
+    module: Any
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("torch") and (
             vars(module).get("default_generator") is _host_generator
         ):
-            module.default_generator = proxy  # type: ignore[attr-defined]
+            module.default_generator = proxy
 
 
 def enter(job: context.JobContext) -> None:

@@ -6,7 +6,7 @@ import runpy
 import sys
 import traceback
 import types
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
     """
     names = vars(job.main)
     if kind == "module":
-        _, spec, code = runpy._get_module_details(target)  # type: ignore[attr-defined]
-        job.argv[0] = spec.origin
+        finder: Any = runpy
+        spec: ModuleSpec
+        code: types.CodeType
+        _, spec, code = finder._get_module_details(target)
+        job.argv[0] = str(spec.origin)
         names.update(
             __file__=spec.origin,
             __spec__=spec,
@@ -29,7 +32,7 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
             __package__=spec.parent,
             __cached__=spec.cached,
         )
-        return code  # type: ignore[no-any-return]
+        return code
     path = str(Path(cwd) / target)
     loader = SourceFileLoader("__main__", path)
     names.update(__file__=path, __spec__=None, __package__=None, __cached__=None, __loader__=loader)

@@ -97,7 +97,8 @@ def _wrap_finalize() -> None:
 def install() -> None:
     """Replace the functions."""
     atexit.register, atexit.unregister = register, unregister
-    os._exit = _exit_now  # type: ignore[assignment]
+    module: Any = os
+    module._exit = _exit_now
     _wrap_finalize()
 
 

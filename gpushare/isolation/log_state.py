@@ -104,7 +104,8 @@ def _job() -> context.JobContext | None:
 
 def _guard_waiting() -> None:
     """A handler's lock is wanted by all jobs that share it: nobody waits for memory with it in hand."""
-    acquire, release = logging.Handler.acquire, logging.Handler.release
+    kind: Any = logging.Handler
+    acquire, release = kind.acquire, kind.release
 
     def acquire_guarded(self: logging.Handler) -> None:
         acquire(self)
@@ -114,8 +115,7 @@ def _guard_waiting() -> None:
         shim.nowait(-1)
         release(self)
 
-    logging.Handler.acquire = acquire_guarded  # type: ignore[method-assign]
-    logging.Handler.release = release_guarded  # type: ignore[method-assign]
+    kind.acquire, kind.release = acquire_guarded, release_guarded
 
 
 def install() -> None:

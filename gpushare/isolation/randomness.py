@@ -40,11 +40,14 @@ class _StandIn(random.Random):
 
     @property
     def gauss_next(self) -> float | None:
-        return _python.get().gauss_next  # type: ignore[attr-defined, no-any-return]
+        own: Any = _python.get()
+        value: float | None = own.gauss_next
+        return value
 
     @gauss_next.setter
     def gauss_next(self, value: float | None) -> None:
-        _python.get().gauss_next = value  # type: ignore[attr-defined]
+        own: Any = _python.get()
+        own.gauss_next = value
 
 
 def _install_python() -> None:

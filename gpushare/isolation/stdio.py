@@ -15,7 +15,7 @@ from gpushare.isolation import context
 
 _NAMES = ("stdin", "stdout", "stderr")
 _host: dict[str, TextIO] = {}
-_proxies: dict[str, _Stream] = {}
+_proxies: dict[str, Any] = {}
 
 
 class _Stream(io.TextIOBase):
@@ -82,7 +82,8 @@ def set_host_stream(name: str, stream: TextIO) -> None:
 
 def proxy(name: str) -> TextIO:
     """Stands for the stream with which each job began."""
-    return _proxies[name]  # type: ignore[return-value]
+    stream: TextIO = _proxies[name]
+    return stream
 
 
 def install() -> None:

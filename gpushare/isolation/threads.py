@@ -134,9 +134,10 @@ def finish(job: context.JobContext) -> None:
     concurrent.futures.wait(list(_futures.of(job)))
     queues: Any = concurrent.futures.thread._threads_queues
     managers: Any = concurrent.futures.process._threads_wakeups
+    thread: Any
     for thread in list(job.threads):
         if thread in managers:
-            if executor := thread.executor_reference():  # type: ignore[attr-defined]
+            if executor := thread.executor_reference():
                 executor.shutdown()
         elif thread in queues:
             queues[thread].put(None)

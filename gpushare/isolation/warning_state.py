@@ -114,7 +114,8 @@ _original_warn = warnings.warn
 
 def install() -> None:
     """Replace the functions, and answer for the module's attributes."""
-    _Module.filters = _property(_filters)  # type: ignore[attr-defined]
+    kind: Any = _Module
+    kind.filters = _property(_filters)
     once = _warnings.onceregistry
     for name, make in (("onceregistry", dict), ("defaultaction", lambda: "default")):
         setattr(_Module, name, _property(PerJob(once if make is dict else "default", make)))
