@@ -6,12 +6,10 @@ Python functions end in setters of `torch._C`, and these are watched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 
 from gpushare.isolation import context
+from gpushare.isolation.switch import Switch
 
 # What a person calls it, the setter in torch._C, how to read it.
 _SWITCHES: tuple[tuple[str, str, str], ...] = (
@@ -31,43 +29,7 @@ _SWITCHES: tuple[tuple[str, str, str], ...] = (
 )
 
 
-class _Switch:
-    def __init__(self, title: str, setter: Callable[..., Any], getter: Callable[[], Any]) -> None:
-        self.title, self._setter, self._getter = title, setter, getter
-        self.host = getter()
-        self._wanted: dict[context.JobContext, Any] = {}
-        self._told = False
-
-    def set(self, *args: Any, **kwargs: Any) -> Any:
-        """As the setter; tells the first time that jobs disagree."""
-        result = self._setter(*args, **kwargs)
-        job = context.current()
-        if job and context.in_host():
-            self._wanted[job] = self._getter()
-            self._tell(job)
-        return result
-
-    def _tell(self, job: context.JobContext) -> None:
-        value = self._wanted[job]
-        others = [o for o in _live if o is not job and self._wanted.get(o, self.host) != value]
-        if others and not self._told:
-            self._told = True
-            names = ", ".join(f"{o.name} ({self._wanted.get(o, self.host)})" for o in others)
-            job.note(
-                f"{job.name} sets {self.title} to {value}; torch has one value for the whole process, so it "
-                f"holds for {names} too. Run jobs that differ in it one after the other"
-            )
-
-    def leave(self, job: context.JobContext) -> None:
-        """Back to the host's value when nobody who set it is left."""
-        if job in self._wanted:
-            del self._wanted[job]
-            if not self._wanted and self._getter() != self.host:
-                self._setter(self.host)
-
-
-_live: list[context.JobContext] = []
-_switches: list[_Switch] = []
+_switches: list[Switch] = []
 _threads = torch.get_num_threads()
 _set_num_threads = torch.set_num_threads
 
@@ -90,19 +52,17 @@ def install() -> None:
     """Watch the setters that this torch has."""
     for title, setter, getter in _SWITCHES:
         if hasattr(torch._C, setter) and hasattr(torch._C, getter):
-            switch = _Switch(title, getattr(torch._C, setter), getattr(torch._C, getter))
-            _switches.append(switch)
-            setattr(torch._C, setter, switch.set)
+            watched = Switch(title, getattr(torch._C, setter), getattr(torch._C, getter))
+            _switches.append(watched)
+            setattr(torch._C, setter, watched.function())
     torch.set_num_threads = set_num_threads
 
 
 def enter(job: context.JobContext) -> None:
-    """From now on the job's wishes count."""
-    _live.append(job)
+    """Nothing: jobs count from `isolation.settings` on."""
 
 
 def leave(job: context.JobContext) -> None:
-    """They no longer do."""
-    _live.remove(job)
-    for switch in _switches:
-        switch.leave(job)
+    """The job's wishes no longer count."""
+    for watched in _switches:
+        watched.leave(job)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from typing import Any
 
-from gpushare.framework import generators, process_groups, switches
+from gpushare.framework import compilation, generators, options, process_groups, switches
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
@@ -15,7 +17,9 @@ from gpushare.isolation import (
     imports,
     log_state,
     modules,
+    multiprocess,
     randomness,
+    settings,
     signals,
     stdio,
     system,
@@ -34,10 +38,19 @@ _PARTS: tuple[Any, ...] = (
     exits,
     signals,
     children,
+    multiprocess,
     fork,
+    settings,
     collection,
+    randomness,
+    log_state,
+    warning_state,
+    generators,
+    options,
+    switches,
+    process_groups,
+    compilation,
 )
-_PARTS += (randomness, log_state, warning_state, generators, switches, process_groups)
 
 
 def install() -> None:
@@ -57,4 +70,7 @@ def enter(job: JobContext) -> None:
 def leave(job: JobContext) -> None:
     """The script and its exit handlers are through. The last in is the first out; garbage goes last."""
     for part in (threads, *(p for p in reversed(_PARTS) if p is not collection), collection):
-        part.leave(job)
+        try:
+            part.leave(job)
+        except Exception:  # into the host's log: the other parts, and the other jobs, still count on us
+            print(f"{job.name} could not leave {part.__name__}:", traceback.format_exc(), file=sys.__stderr__)

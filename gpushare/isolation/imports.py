@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import threading
+import types
+from collections.abc import Callable
 from typing import Any
 
 from gpushare.isolation import context, ownership
@@ -13,11 +16,20 @@ from gpushare.native import shim
 _bootstrap: Any = importlib._bootstrap
 _importing = threading.RLock()
 _LONGEST_IMPORT_S = 20.0
+_when_imported: dict[str, Callable[[types.ModuleType], object]] = {}
 
 
 def _lock_name(name: str) -> str:
     job = context.current()
     return f"{job.account}:{name}" if job is not None and ownership.owns(job, name) else name
+
+
+def when_imported(name: str, then: Callable[[types.ModuleType], object]) -> None:
+    """Call `then` with the shared module: now, or when a job has imported it and nobody else has it yet."""
+    if name in sys.modules:
+        then(sys.modules[name])
+    else:
+        _when_imported[name] = then
 
 
 def lock_imports() -> Any:
@@ -52,7 +64,10 @@ def install() -> None:
         shim.nowait(1)
         context.count_shared_import(1)
         try:
-            return find_and_load(name, import_)
+            module = find_and_load(name, import_)
+            if name in _when_imported:
+                _when_imported.pop(name)(module)
+            return module
         finally:
             context.count_shared_import(-1)
             shim.nowait(-1)

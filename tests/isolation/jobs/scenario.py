@@ -3,6 +3,7 @@
 Without VALUE (`-`) it waits for the others to have ended and prints what a fresh script sees.
 """
 
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -11,8 +12,9 @@ import time
 
 import states
 
-name, value, *meeting = sys.argv[1:]
-state = getattr(states, name)()
+if __name__ == "__main__":
+    name, value, *meeting = sys.argv[1:]
+    state = getattr(states, name)()
 
 
 def meet(point):
@@ -29,32 +31,46 @@ def show(where, seen):
     print(where, seen, file=sys.__stdout__, flush=True)
 
 
-if value == "-":
-    if meeting:
-        folder, who, *others = meeting
-        while not all(pathlib.Path(folder, f"end-{other}").exists() for other in others):
-            time.sleep(0.005)
-        time.sleep(0.3)
-    show("fresh", state.get())
-    sys.exit()
-meet("begin")
-state.set(value)
-value_was_set = True
-meet("set")
-show("main", state.get())
-meet("seen")
-thread = threading.Thread(target=lambda: show("thread", state.get()))
-thread.start()
-thread.join()
-if state.child == "exec":
-    show("program", states.program_output(state))
-if state.child:
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        show("fork", state.get())
-        os._exit(0)
-    os.waitpid(pid, 0)
-meet("end")
-if hasattr(state, "restore"):
-    state.restore()
+def show_in_process(where, name):
+    show(where, getattr(states, name)().get())
+
+
+def main():
+    if value == "-":
+        if meeting:
+            folder, _, *others = meeting
+            while not all(pathlib.Path(folder, f"end-{other}").exists() for other in others):
+                time.sleep(0.005)
+            time.sleep(0.3)
+        show("fresh", state.get())
+        sys.exit()
+    meet("begin")
+    state.set(value)
+    sys.modules["__main__"].value_was_set = True
+    meet("set")
+    show("main", state.get())
+    meet("seen")
+    thread = threading.Thread(target=lambda: show("thread", state.get()))
+    thread.start()
+    thread.join()
+    if state.child == "exec":
+        show("program", states.program_output(state))
+    if state.child:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            show("fork", state.get())
+            os._exit(0)
+        os.waitpid(pid, 0)
+    for method in getattr(state, "processes", ()):
+        sys.stdout.flush()
+        process = multiprocessing.get_context(method).Process(target=show_in_process, args=(method, name))
+        process.start()
+        process.join()
+    meet("end")
+    if hasattr(state, "restore"):
+        state.restore()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,14 @@
 """Kinds of process-wide state as a script sees them: `set` one to a value, `get` it.
 
-`child` says how a child process can see it: "fork", "exec" (a program that prints it) or nothing.
+`child` says how a child process can see it: "fork", "exec" (a program that prints it) or nothing. `processes` are
+the ways in which multiprocessing hands it to a new interpreter.
 """
 
 import atexit
+import gc
 import io
 import logging
+import multiprocessing
 import os
 import pickle
 import random
@@ -20,12 +23,14 @@ import weakref
 import numpy as np
 import own_module
 import torch
+import torch.multiprocessing
 
 import __main__
 
 
 class Argv:
     child = "fork"
+    processes = ("spawn", "forkserver")
 
     def set(self, value):
         sys.argv = ["script", value]
@@ -36,6 +41,7 @@ class Argv:
 
 class Path:
     child = "fork"
+    processes = ("spawn", "forkserver")
 
     def set(self, value):
         sys.path.append(f"/{value}")
@@ -65,6 +71,7 @@ class Stdout:
 class Directory:
     child = "exec"
     program = "basename $PWD"
+    processes = ("spawn", "forkserver")
 
     def set(self, value):
         os.makedirs(value, exist_ok=True)
@@ -77,6 +84,7 @@ class Directory:
 class Environment:
     child = "exec"
     program = "echo $STATE"
+    processes = ("spawn", "forkserver")
 
     def set(self, value):
         os.environ["STATE"] = value
@@ -223,6 +231,47 @@ class Threads:
     def get(self):
         count = threading.active_count() if not hasattr(__main__, "value_was_set") else None
         return count, threading.main_thread().name, threading.main_thread() in threading.enumerate()
+
+
+class StartMethod:
+    child = "fork"
+
+    def set(self, value):
+        multiprocessing.set_start_method({"a": "spawn", "b": "forkserver"}[value])
+
+    def get(self):
+        return multiprocessing.get_start_method(allow_none=True)
+
+
+class PrintOptions:
+    child = "fork"
+
+    def set(self, value):
+        torch.set_printoptions(precision=ord(value) - 95)
+
+    def get(self):
+        return str(torch.tensor([1 / 3, 2 / 3])), torch._tensor_str.PRINT_OPTS.precision
+
+
+class SharingStrategy:
+    child = "fork"
+
+    def set(self, value):
+        torch.multiprocessing.set_sharing_strategy({"a": "file_system", "b": "file_descriptor"}[value])
+
+    def get(self):
+        return torch.multiprocessing.get_sharing_strategy()
+
+
+class Collector:
+    child = "fork"
+
+    def set(self, value):
+        if value == "a":
+            gc.disable()
+
+    def get(self):
+        return gc.isenabled()
 
 
 def program_output(state):

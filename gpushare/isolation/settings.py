@@ -1,0 +1,98 @@
+"""Settings of the process and the interpreter that can't be split: what each job has set, and conflicts named."""
+
+from __future__ import annotations
+
+import gc
+import locale
+import resource
+import socket
+import sys
+from functools import partial
+from typing import Any
+
+from gpushare.isolation import context, switch
+from gpushare.isolation.switch import Switch
+
+# What a person calls it, its module, the setter, how to read it.
+_SETTINGS: tuple[tuple[str, Any, str, Any], ...] = (
+    ("the recursion limit", sys, "setrecursionlimit", sys.getrecursionlimit),
+    ("the switch interval of threads", sys, "setswitchinterval", sys.getswitchinterval),
+    ("the longest integer as text", sys, "set_int_max_str_digits", sys.get_int_max_str_digits),
+    ("the timeout of sockets", socket, "setdefaulttimeout", socket.getdefaulttimeout),
+)
+_switches: list[Switch] = []
+_set_limit, _set_locale = resource.setrlimit, locale.setlocale
+
+
+def _apply(function: Any, arguments: tuple[Any, ...]) -> None:
+    function(*arguments)
+
+
+def _limit_switches() -> dict[int, Switch]:
+    names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    numbers = {getattr(resource, name): name for name in names}
+    return {
+        number: Switch(f"the limit {name}", partial(_set_limit, number), partial(resource.getrlimit, number))
+        for number, name in numbers.items()
+    }
+
+
+def _raises_only(number: int, limits: tuple[int, int]) -> bool:
+    """More open files, say: that takes nothing from anybody."""
+    now, wanted = resource.getrlimit(number)[0], limits[0]
+    return wanted == resource.RLIM_INFINITY or (now != resource.RLIM_INFINITY and wanted >= now)
+
+
+_limits: dict[int, Switch] = {}
+
+
+def _setrlimit(number: int, limits: tuple[int, int], /) -> None:
+    if number not in _limits or _raises_only(number, limits):
+        _set_limit(number, limits)
+    else:
+        _limits[number].set(limits)
+
+
+def _setlocale(category: int, value: Any = None) -> str:
+    if value is None:
+        return _set_locale(category)
+    if category not in _locales:
+        read = partial(_set_locale, category)
+        _locales[category] = Switch("the locale", read, read)
+        _switches.append(_locales[category])
+    name: str = _locales[category].set(value)
+    return name
+
+
+_locales: dict[int, Switch] = {}
+
+
+def install() -> None:
+    """Watch the setters."""
+    for title, module, setter, getter in _SETTINGS:
+        watched = Switch(title, getattr(module, setter), getter)
+        _switches.append(watched)
+        setattr(module, setter, watched.function())
+    thresholds = Switch(
+        "the thresholds of garbage collection",
+        gc.set_threshold,
+        gc.get_threshold,
+        partial(_apply, gc.set_threshold),
+    )
+    _switches.append(thresholds)
+    gc.set_threshold = thresholds.function()
+    _limits.update(_limit_switches())
+    names: Any = locale
+    resource.setrlimit, names.setlocale = _setrlimit, _setlocale
+
+
+def enter(job: context.JobContext) -> None:
+    """From now on the job's wishes count."""
+    switch.live.append(job)
+
+
+def leave(job: context.JobContext) -> None:
+    """They no longer do. A limit of the process stays: it can't always be raised again."""
+    switch.live.remove(job)
+    for watched in _switches:
+        watched.leave(job)

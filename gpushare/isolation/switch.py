@@ -1,0 +1,66 @@
+"""A setting of which the process has one for all jobs: the first time that jobs differ in it, they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from gpushare.isolation import context
+
+live: list[context.JobContext] = []  # jobs whose wishes count
+
+
+class Switch:
+    """Watches one setting. When the last job that set it has ended, it goes back to the host's value.
+
+    :param restore: sets a value that `getter` gave, where `setter` takes it otherwise.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        setter: Callable[..., Any],
+        getter: Callable[[], Any],
+        restore: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.title, self._setter, self._getter, self._restore = title, setter, getter, restore or setter
+        self.host = getter()
+        self._wanted: dict[context.JobContext, Any] = {}
+        self._told = False
+
+    def set(self, *args: Any, **kwargs: Any) -> Any:
+        """As the setter; tells the first time that jobs disagree."""
+        result = self._setter(*args, **kwargs)
+        job = context.current()
+        if job and context.in_host():
+            self._wanted[job] = self._getter()
+            self._tell(job)
+        return result
+
+    def _tell(self, job: context.JobContext) -> None:
+        value = self._wanted[job]
+        others = [o for o in live if o is not job and self._wanted.get(o, self.host) != value]
+        if others and not self._told:
+            self._told = True
+            names = ", ".join(f"{o.name} ({self._wanted.get(o, self.host)})" for o in others)
+            job.note(
+                f"{job.name} sets {self.title} to {value}; there is one value for the whole process, so it "
+                f"holds for {names} too. Run jobs that differ in it one after the other"
+            )
+
+    def function(self) -> Callable[..., Any]:
+        """`set` as a plain function with the setter's name: torch's compiler sorts functions by their kind."""
+
+        @wraps(self._setter)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            return self.set(*args, **kwargs)
+
+        return watched
+
+    def leave(self, job: context.JobContext) -> None:
+        """The job's wish no longer counts."""
+        if job in self._wanted:
+            del self._wanted[job]
+            if not self._wanted and self._getter() != self.host:
+                self._restore(self.host)
