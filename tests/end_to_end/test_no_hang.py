@@ -43,3 +43,42 @@ def test_workers_started_again_and_again_beside_a_job_that_computes(gpushare: Ru
     summary = json.loads((tmp_path / "s.json").read_text())
     assert [j["iterations"] for j in summary["jobs"]] == [24, 24]
     assert summary["parks"] >= 48
+
+
+COMPILES = """
+import pathlib, sys, torch
+sys.path.insert(0, ".")
+who = sys.argv[1]
+def meet(point, other):
+    pathlib.Path(f"{point}-{who}").touch()
+    while not pathlib.Path(f"{point}-{other}").exists():
+        pass
+def compiler(graph, inputs):  # runs with the compiler's lock in hand
+    if who == "compiles":
+        meet("locked", "holds")
+        torch.ones(40 << 20)
+    return graph.forward
+function = torch.compile(lambda x: x + 1, backend=compiler)
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    model(torch.randn(8, 64)).sum().backward()
+    if step == 5:
+        if who == "holds":
+            held = torch.ones(40 << 20)
+            meet("locked", "compiles")
+        function(torch.ones(4))
+        held = None
+    optimizer.step()
+"""
+
+
+def test_memory_wanted_while_compiling_and_held_by_who_compiles_next(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(COMPILES)
+    done = gpushare(
+        "run", "job.py compiles", "job.py holds", "--budget", "240MiB", "--summary", "s.json", timeout=60
+    )
+    iterations = [j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
+    assert iterations[1] == 8, done.stdout + done.stderr
+    assert done.returncode in (0, 1)

@@ -83,3 +83,34 @@ def test_what_a_library_keeps_is_named(gpushare: Run, tmp_path: Path) -> None:
     assert "cycle has ended, but" not in done.stderr
     left = [j["remaining_bytes"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert left == [12 << 20, 0]
+
+
+def test_a_setting_of_the_process_is_named_and_goes_back(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text(
+        MEET
+        + "meet('b')\nsys.setrecursionlimit(5000)\nprint('deep has', sys.getrecursionlimit())\ntime.sleep(0.3)\n"
+    )
+    (tmp_path / "other.py").write_text(
+        MEET + "meet('a')\nbefore = sys.getrecursionlimit()\n"
+        "while sys.getrecursionlimit() == before: time.sleep(0.005)\n"
+        "while sys.getrecursionlimit() != before: time.sleep(0.005)\nprint('back')\n"
+    )
+    done = gpushare("run", "deep.py a", "other.py b")
+    assert done.returncode == 0, done.stderr
+    assert "deep has 5000" in done.stdout and "other | back" in done.stdout
+    assert "deep sets the recursion limit to 5000" in done.stderr and "other (1000)" in done.stderr
+
+
+def test_the_collector_rests_only_while_all_want_it_to(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "rests.py").write_text(
+        MEET + "import gc\ngc.disable()\nassert not gc.isenabled()\nmeet('b')\ntime.sleep(0.5)\n"
+    )
+    (tmp_path / "collects.py").write_text(
+        MEET + "import gc, weakref\nmeet('a')\nassert gc.isenabled()\n"
+        "class Node: pass\nnode = Node(); node.me = node; seen = weakref.ref(node); del node\n"
+        "for _ in range(100000): [[]]\n"
+        "kept = [[] for _ in range(100000)]\nprint('collected', seen() is None)\n"
+    )
+    done = gpushare("run", "rests.py a", "collects.py b")
+    assert done.returncode == 0, done.stderr
+    assert "collects | collected True" in done.stdout
