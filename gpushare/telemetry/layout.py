@@ -71,6 +71,8 @@ SLOT = [
     "longest_wake_ns",
     "refusal",
     "others_keep_bytes",
+    "copies_out",
+    "copied_out_bytes",
 ]
 STATES = (
     "starting",
@@ -80,6 +82,7 @@ STATES = (
     "at the door",
     "waits for memory",
     "ended",
+    "copied out",
 )
 ALONE_TOO_LARGE, TOO_LARGE_BESIDE_OTHERS = 1, 2  # values of "refusal"
 EVENTS = (

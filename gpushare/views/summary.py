@@ -97,6 +97,7 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "memory_waits": view.waits,
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
+        "copies_out": view.copies_out,
         "python_grants": view.python_grants,
         "remaining_bytes": view.held_bytes if view.end_ns else None,
         "alone_s": _alone_s(view, duration_s),
@@ -159,6 +160,8 @@ def _times(summary: dict[str, Any]) -> str:
         text += f"; one after the other would take about {_seconds(serial)}"
     if summary["overlap_s"]:
         text += f"; iterations of two jobs or more advanced together for {_seconds(summary['overlap_s'])}"
+    if times := sum(job["copies_out"] for job in summary["jobs"]):
+        text += f"; {times} times the memory of a job that waited was copied out for another"
     if summary["turns_s"]:
         text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
     return text

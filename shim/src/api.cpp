@@ -85,13 +85,22 @@ void gs_job_end(gs_account job) {
 }
 
 void gs_thread_enter(gs_account job, void* cpu_generator) {
+  uint32_t before = thread_state.account;
   thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;
   thread_state.cpu_generator = cpu_generator;
-  if (active()) sampler_enter(thread_state.account);
+  Runtime* r = active();
+  if (!r) return;
+  sampler_enter(thread_state.account);
+  if (before == thread_state.account) return;
+  r->governor().thread_leaves(before);
+  r->governor().thread_enters(thread_state.account);
 }
 
 void gs_thread_leave(void) {
-  if (active()) sampler_leave();
+  if (Runtime* r = active()) {
+    sampler_leave();
+    r->governor().thread_leaves(thread_state.account);
+  }
   thread_state = {};
 }
 

@@ -24,6 +24,15 @@ class Device {
   virtual void finish(Stream stream, Event event) = 0;
   // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
   virtual void make_wait(Stream waiter, Stream stream, Event event) = 0;
+
+  // Contents that leave for a while, of addresses that nobody uses meanwhile. copy_out writes a
+  // copy elsewhere; false if it can't. take_away then gives the pages back, and a stray use of the
+  // addresses is a fault, not a wrong number. bring_back needs pages again and puts the copy there;
+  // forget needs none: the addresses are usable, the contents are lost.
+  virtual bool copy_out(char*, size_t) { return false; }
+  virtual void take_away(char*, size_t) {}
+  virtual bool bring_back(char*, size_t) { return false; }
+  virtual void forget(char*, size_t) {}
 };
 
 }  // namespace gpushare

@@ -113,6 +113,8 @@ bool Governor::may_open(Account& a, const Waiter* self) {
   if (parked_for_ && parked_for_ != a.id) return false;
   bool crowded = others_open(a);
   if (yields_to_earlier(a, self)) return false;
+  for (const Waiter* w : memory_waiters_)
+    if (accounts_[w->id].saved && has_a_place(*w)) return false;
   // Alone it may try what its curve says can't fit, since the next iteration may need less.
   if (!crowded) return !others_live(a) || fits_beside_residues(a, 0);
   if (policy_ == Policy::kTemporal || !a.trusted()) return false;

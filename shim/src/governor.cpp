@@ -122,9 +122,11 @@ PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream) {
 
 void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release) {
   Lock lock(mutex_);
-  pool_.unhold(first, n, stream);
+  uint64_t saved = pool_.unhold(first, n, stream);
   if (release) pool_.release_range(first, n);
   Account& a = accounts_[id];
+  a.saved -= saved;
+  n -= saved;
   uint64_t held = a.held.load(std::memory_order_relaxed) - n;
   a.held.store(held, std::memory_order_relaxed);
   held_ -= n;
@@ -188,6 +190,7 @@ void Governor::tick() {
     telemetry_->slot(i, kAllocations, a.allocations);
     telemetry_->slot(i, kFrees, a.frees);
   }
+  bring_back();
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
 }

@@ -50,7 +50,9 @@ struct Account {
   uint32_t id = 0;
   bool begun = false, ended = false, cancelled = false;
   bool open = false, alone = false, overrunning = false, curve_given = false;
-  uint32_t warmup_left = 0, distrusted = 0, waiting_threads = 0;
+  uint32_t warmup_left = 0, distrusted = 0;
+  uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
+  uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
   uint64_t curve_version = 0;
   Curve curve;
@@ -95,6 +97,10 @@ class Governor {
   int32_t begin_job(uint32_t warmup);
   void end_job(uint32_t id);
   void cancel(uint32_t id);
+  // A thread works for the job from now on, or no longer. It may find the job's memory copied out,
+  // and waits until it is back.
+  void thread_enters(uint32_t id);
+  void thread_leaves(uint32_t id);
   void mark(uint32_t id);
   // A node of an autograd graph was made: the first one ends the set-up.
   void note_graph(uint32_t id) {
@@ -145,6 +151,7 @@ class Governor {
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
   bool others_measured(const Account& a) const;
+  Verdict judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
   Verdict judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
   // The shared account and those of the jobs so far.
   std::span<const Account> accounts() const { return {&accounts_[0], jobs_ + 1}; }
@@ -171,6 +178,16 @@ class Governor {
   bool stuck(bool among_open) const;
   void resolve_wedge();
 
+  bool has_room_to_return(const Waiter& w) const;
+  bool may_leave(const Waiter& w) const;
+  bool would_help(const Waiter& w, uint64_t more) const;
+  Waiter* find_leaver() const;
+  bool copy_out(Account& a);
+  void note_saved(const Account& a);
+  Verdict judge_return(const Waiter& w);
+  bool try_return(Waiter& w);
+  void bring_back();
+
   std::mutex mutex_;
   Pool pool_;
   Policy policy_;
@@ -181,6 +198,7 @@ class Governor {
   uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
   std::atomic<bool> forking_{false};
   std::condition_variable parked_changed_, changed_;
+  uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   Telemetry* telemetry_;
 };

@@ -8,7 +8,9 @@ namespace gpushare {
 
 namespace {
 constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile
-}
+constexpr uint64_t kLeaveNs =
+    10000000000;  // an iteration waits this long for others at their doors
+}  // namespace
 
 uint64_t Governor::claim_of(const Account& a) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
@@ -23,7 +25,7 @@ bool Governor::others_live(const Account& a) const {
 
 bool Governor::others_open(const Account& a) const {
   for (const Account& o : accounts())
-    if (o.open && o.id != a.id) return true;
+    if (o.open && !o.saved && o.id != a.id) return true;
   return false;
 }
 
@@ -34,7 +36,7 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
   for (uint32_t i = 1; i <= jobs_; ++i) {
     const Account& o = accounts_[i];
     bool asks = o.id == a.id;
-    if (!o.open && !(asks && claim > 0)) continue;
+    if ((!o.open || o.saved) && !(asks && claim > 0)) continue;
     uint64_t held = o.held.load(std::memory_order_relaxed) + (asks ? n : 0);
     uint64_t most = std::max(held, asks ? claim : claim_of(o));
     uint64_t residue = o.curve.known() ? o.curve.residue() : held;
@@ -64,6 +66,7 @@ bool Governor::leaves_room(const Account& a, uint64_t n) const {
 
 bool Governor::has_a_place(const Waiter& w) const {
   const Account& a = accounts_[w.id];
+  if (a.saved) return has_room_to_return(w);
   if (a.open || !others_live(a)) return true;
   uint64_t held = a.held.load(std::memory_order_relaxed), sum = held + w.pages;
   if (w.pages == 0 && a.curve.known()) sum = std::max(held, a.curve.claim(0));
@@ -94,17 +97,26 @@ Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n, uint64_t 
   return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
 }
 
+// Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
+// be copied out when they are at their doors.
+Governor::Verdict Governor::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
+  return others_live(a) && fits_alone && waited_ns < kLeaveNs ? Verdict::kWait
+                                                              : Verdict::kImpossible;
+}
+
 Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns,
                                   bool* over) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
   *over = a.open && a.trusted() && after > claim_of(a);
   bool fits = held_ + n <= budget_;
+  if (!a.id) fits = fits && after + most_saved_ <= budget_;  // who was copied out must come back
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
     return fits ? Verdict::kGo : Verdict::kImpossible;
   if (no_wait) return fits ? Verdict::kGo : others_live(a) ? Verdict::kWait : Verdict::kImpossible;
   if (!a.open) return judge_set_up(a, n, waited_ns);
-  // Nobody in an iteration: nobody will give anything back.
-  if (!others_open(a)) return fits ? Verdict::kGo : Verdict::kImpossible;
+  if (!others_open(a)) return fits ? Verdict::kGo : judge_alone(a, n, waited_ns);
   if (*over)
     for (const Account& o : accounts())
       if (o.overrunning && o.id != a.id) return Verdict::kWait;

@@ -1,6 +1,8 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 namespace gpushare {
@@ -125,14 +127,56 @@ void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream) {
   }
 }
 
-void Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
+uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
   Event event = device_->record(stream);
+  uint64_t saved = 0;
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
+    if (page.use == Use::kSaved) {
+      ++saved;
+      device_->forget(address(p), page_bytes_);
+      page.use = Use::kReserved;
+      page.last_account = 255;
+      continue;
+    }
     page.use = Use::kReserved;
     page.freed_on = stream;
     page.freed_at = event;
     list_push(p);
+  }
+  return saved;
+}
+
+uint64_t Pool::save(uint32_t account) {
+  std::vector<PageIndex> pages;
+  for (PageIndex p = 0; p < address_pages_; ++p)
+    if (page_[p].use == Use::kHeld && page_[p].last_account == account) pages.push_back(p);
+  for (PageIndex p : pages) {
+    if (device_->copy_out(address(p), page_bytes_)) continue;
+    for (PageIndex q : pages) device_->forget(address(q), page_bytes_);  // nothing was taken yet
+    return 0;
+  }
+  for (PageIndex p : pages) {
+    device_->take_away(address(p), page_bytes_);
+    page_[p] = {.use = Use::kSaved, .last_account = static_cast<uint8_t>(account)};
+    --backed_;
+  }
+  return pages.size();
+}
+
+void Pool::restore(uint32_t account) {
+  for (PageIndex p = 0; p < address_pages_; ++p) {
+    Page& page = page_[p];
+    if (page.use != Use::kSaved || page.last_account != account) continue;
+    make_room(account);
+    if (!device_->bring_back(address(p), page_bytes_)) {
+      fprintf(stderr,
+              "gpushare: what was copied out can't be read back; the job's memory is lost\n");
+      abort();
+    }
+    page.use = Use::kHeld;
+    page.backed = true;
+    ++backed_;
   }
 }
 

@@ -54,14 +54,20 @@ class Pool {
   // whoever used these bytes before. The caller has charged them.
   void hold(PageIndex first, uint64_t n, uint32_t account, Stream stream);
   // Held pages become reserved again; the memory stays behind them until it is needed elsewhere.
-  void unhold(PageIndex first, uint64_t n, Stream stream);
+  // Returns how many of them were saved: those were held by nobody.
+  uint64_t unhold(PageIndex first, uint64_t n, Stream stream);
+  // Copies what the account holds elsewhere and takes its pages away; the number of pages, 0 if it
+  // can't be. The addresses stay the account's, and restore() brings all back to them. The caller
+  // sees to it that nobody uses them meanwhile, and uncharges and charges.
+  uint64_t save(uint32_t account);
+  void restore(uint32_t account);
   void release_range(PageIndex first, uint64_t n);
 
   // Empty if every invariant holds, else what is wrong. `held` is the sum of all charges.
   std::string check(uint64_t held) const;
 
  private:
-  enum class Use : uint8_t { kFree, kReserved, kHeld };
+  enum class Use : uint8_t { kFree, kReserved, kHeld, kSaved };
   struct Page {
     Use use = Use::kFree;
     bool backed = false;

@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 2;
+constexpr uint64_t kTelemetryVersion = 3;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
 constexpr uint64_t kWakesAt =
@@ -77,9 +77,20 @@ enum Slot : uint32_t {
   kSoloLivePeak,
   kLongestWakeNs,
   kRefusal,
-  kOthersKeep
+  kOthersKeep,
+  kCopiesOut,
+  kCopiedOut
 };
-enum State : uint64_t { kEmpty, kSetUp, kAlone, kIterating, kAtDoor, kWaitingForMemory, kEnded };
+enum State : uint64_t {
+  kEmpty,
+  kSetUp,
+  kAlone,
+  kIterating,
+  kAtDoor,
+  kWaitingForMemory,
+  kEnded,
+  kIsCopiedOut
+};
 enum Refusal : uint64_t { kAloneTooLarge = 1, kTooLargeBesideOthers };
 enum EventKind : uint64_t {
   kOpen = 1,

@@ -70,8 +70,9 @@ uint64_t Governor::pump() {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
     bool over;
-    // While another job forks, whoever waits stays where it is: it can't hold a lock there.
-    bool parked = parked_for_ && parked_for_ != w.id && !a.cancelled;
+    // While another job forks, whoever waits stays where it is: it can't hold a lock there. Who was
+    // copied out comes back with the sampler.
+    bool parked = a.saved || (parked_for_ && parked_for_ != w.id && !a.cancelled);
     Verdict verdict =
         parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns, &over);
     if (verdict == Verdict::kWait) {
@@ -88,7 +89,7 @@ uint64_t Governor::pump() {
   }
   for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
     Waiter& w = **it;
-    if (!may_open(accounts_[w.id], &w)) {
+    if (accounts_[w.id].saved || !may_open(accounts_[w.id], &w)) {
       ++it;
       continue;
     }
@@ -145,7 +146,7 @@ bool Governor::stuck(bool among_open) const {
   if (parked_for_) return false;
   bool any = false;
   for (const Account& a : accounts()) {
-    if (!(among_open ? a.open : a.id && a.live_job())) continue;
+    if (!(among_open ? a.open && !a.saved : a.id && a.live_job())) continue;
     if (a.waiting_threads == 0) return false;
     any = true;
   }
@@ -153,8 +154,9 @@ bool Governor::stuck(bool among_open) const {
 }
 
 // The safety check can't foresee bytes that exceed their claim. When nothing has moved for a while,
-// the budget itself (headroom included) is the last reserve; after that the job that overran, else
-// the one that asked last or began last, gets an out-of-memory error.
+// the budget itself (headroom included) is the last reserve; then a job's pages are copied out
+// (copying_out.cpp); where that can't be, the job that overran, else the one that asked last or
+// began last, gets an out-of-memory error.
 void Governor::resolve_wedge() {
   uint64_t now = now_ns();  // under the lock: no free is later
   bool in_iterations = stuck(true);
@@ -168,7 +170,7 @@ void Governor::resolve_wedge() {
   Waiter* victim = nullptr;
   for (Waiter* w : memory_waiters_) {
     Account& a = accounts_[w->id];
-    if (in_iterations && !a.open) continue;
+    if (a.saved || (in_iterations && !a.open)) continue;
     if (held_ + w->pages <= budget_) {
       add_pages(a, w->pages, a.open && a.trusted());
       w->granted_ns = now;
@@ -178,9 +180,10 @@ void Governor::resolve_wedge() {
     }
     if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
   }
+  if (Waiter* leaver = find_leaver(); leaver && copy_out(accounts_[leaver->id])) return;
   if (!victim && in_iterations) return;
   for (Waiter* w : door_waiters_)
-    if (!in_iterations && (!victim || w->id > victim->id)) victim = w;
+    if (!in_iterations && !accounts_[w->id].saved && (!victim || w->id > victim->id)) victim = w;
   if (!victim) return;
   memory_waiters_.remove(victim);
   door_waiters_.remove(victim);

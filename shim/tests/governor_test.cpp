@@ -1,81 +1,11 @@
 // Jobs as threads on a pool that is too small for their sum: the budget holds at every moment,
 // every job ends, memory passes, doors and permits are kept, and wrong claims end in a word, not in
 // a hang.
-#include "../src/governor.h"
-
-#include <atomic>
-#include <chrono>
 #include <random>
-#include <thread>
 
-#include "../src/devices/host.h"
-#include "check.h"
-
-using namespace gpushare;
-using std::chrono::milliseconds;
+#include "world.h"
 
 namespace {
-
-constexpr uint64_t kPage = 4096;
-
-struct World {
-  Telemetry telemetry = opened();
-  HostDevice device;
-  Governor governor;
-  std::atomic<bool> ending{false};
-  std::thread ticker;
-  World(Policy policy, uint64_t budget)
-      : governor(&device, policy, kPage, budget, budget * 16, &telemetry), ticker([this] {
-          while (!ending) {
-            std::this_thread::sleep_for(milliseconds(5));
-            governor.tick();
-            CHECK_EMPTY(governor.check());
-          }
-        }) {}
-  ~World() {
-    ending = true;
-    ticker.join();
-  }
-  static Telemetry opened() {
-    Telemetry t;
-    CHECK(t.open(-1));
-    return t;
-  }
-  void permit_all(uint32_t jobs) {
-    for (uint32_t a = 1; a <= jobs; ++a)
-      for (uint32_t b = 1; b <= jobs; ++b) governor.set_permit(a, b, {true, 0, 0});
-  }
-};
-
-struct Job {
-  World& w;
-  uint32_t id;
-  std::vector<PageIndex> pages = {};
-
-  void take() {
-    w.governor.charge(id, 1, false, kPage);
-    pages.push_back(w.governor.hold_range(1, id, 0));
-    CHECK(pages.back() != kNoPage);
-    Account& a = w.governor.account(id);
-    if (a.in_iteration) a.recorder.note(a.held);
-  }
-  void give() {
-    w.governor.unhold(pages.back(), 1, id, 0, true);
-    pages.pop_back();
-  }
-  // Up to `peak` pages and down to `residue`.
-  void iterate(uint64_t peak, uint64_t residue) {
-    w.governor.mark(id);
-    w.governor.pass_door(id);
-    while (pages.size() < peak) take();
-    std::this_thread::yield();
-    while (pages.size() > residue) give();
-  }
-  void end() {
-    while (!pages.empty()) give();
-    w.governor.end_job(id);
-  }
-};
 
 // Four jobs of 40 pages each on 60: only an order that the check finds lets them all through.
 void jobs_share_what_is_too_small_for_all(Policy policy) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include "../device.h"
 
 namespace gpushare {
@@ -14,6 +16,16 @@ class HostDevice final : public Device {
   bool passed(Stream, Event) override { return true; }
   void finish(Stream, Event) override {}
   void make_wait(Stream, Stream, Event) override {}
+  // To a temporary file without a name, in $TMPDIR or /tmp.
+  bool copy_out(char* address, size_t bytes) override;
+  void take_away(char* address, size_t bytes) override;
+  bool bring_back(char* address, size_t bytes) override;
+  void forget(char* address, size_t bytes) override;
+
+ private:
+  off_t offset(const char* address) const { return address - base_; }
+  char* base_ = nullptr;
+  int file_ = -1;
 };
 
 }  // namespace gpushare

@@ -1,0 +1,163 @@
+// The last resort before an out-of-memory error: what a waiting job holds is copied out, the others
+// go on, and it comes back to the same addresses before the job does.
+//
+// A job that leaves at its door stays away while the others could not run beside what it keeps;
+// that is mostly until one of them ends. A job that leaves in its iteration counts as waiting
+// there, but holds nothing, so the others are judged as if the iteration were not open; it comes
+// back when nobody else is in an iteration, or when that is safe.
+//
+// The copying is done under the lock: when a job leaves nobody else could go on anyway, and it
+// comes back once.
+#include <algorithm>
+#include <utility>
+
+#include "clock.h"
+#include "gil.h"
+#include "governor.h"
+
+namespace gpushare {
+
+// Whether nobody can touch what the job holds: each of its threads waits here, and with no lock in
+// hand that the others may want.
+bool Governor::may_leave(const Waiter& w) const {
+  const Account& a = accounts_[w.id];
+  bool at_door = w.pages == 0;
+  return (a.open || at_door) && !w.no_wait && !a.saved && !a.cancelled && a.held > 0 &&
+         a.threads == a.waiting_threads;
+}
+
+// Whether the waiter could go on if the budget had `more` pages.
+bool Governor::would_help(const Waiter& w, uint64_t more) const {
+  const Account& a = accounts_[w.id];
+  if (a.saved) return false;
+  if (w.pages) return a.open && held_ + w.pages <= budget_ + more;
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t most = a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
+  return held_ - held + most <= budget_ + more;
+}
+
+// The waiter to copy out, one that helps another: of those at doors the job that began last, else
+// in an iteration one that holds more than it claimed, else the last to ask.
+Governor::Waiter* Governor::find_leaver() const {
+  auto helps = [&](const Waiter* w) {
+    uint64_t held = accounts_[w->id].held.load(std::memory_order_relaxed);
+    auto helped = [&](const Waiter* o) { return o->id != w->id && would_help(*o, held); };
+    return may_leave(*w) && (std::ranges::any_of(memory_waiters_, helped) ||
+                             std::ranges::any_of(door_waiters_, helped));
+  };
+  Waiter* found = nullptr;
+  for (Waiter* w : door_waiters_)
+    if (helps(w) && (!found || w->id > found->id)) found = w;
+  if (found) return found;
+  for (Waiter* w : memory_waiters_)
+    if (helps(w) && (!found || accounts_[w->id].overrunning || !accounts_[found->id].overrunning))
+      found = w;
+  return found;
+}
+
+bool Governor::copy_out(Account& a) {
+  uint64_t n = pool_.save(a.id);
+  if (n == 0) return false;
+  a.saved = n;
+  most_saved_ = std::max(most_saved_, n);
+  uint64_t held = a.held.load(std::memory_order_relaxed) - n;
+  a.held.store(held, std::memory_order_relaxed);
+  held_ -= n;
+  last_free_ns_ = now_ns();
+  telemetry_->add(a.id, kCopiesOut, 1);
+  note_saved(a);
+  telemetry_->event(a.id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
+  pump();
+  return true;
+}
+
+void Governor::note_saved(const Account& a) {
+  uint64_t page = pool_.page_bytes(), held = a.held.load(std::memory_order_relaxed) * page;
+  telemetry_->header(kHeldTotal, held_ * page);
+  telemetry_->slot(a.id, kHeld, held);
+  telemetry_->slot(a.id, kCopiedOut, a.saved * page);
+  set_state(a, a.saved ? kIsCopiedOut : a.open ? kWaitingForMemory : kAtDoor);
+}
+
+// Whether the job could go on beside what the others keep when they are at their doors.
+bool Governor::has_room_to_return(const Waiter& w) const {
+  const Account& a = accounts_[w.id];
+  uint64_t sum = a.saved + w.pages;
+  if (w.pages == 0) {
+    if (!leaves_room(a, a.saved)) return false;
+    sum = std::max(a.saved, a.curve.known() ? a.curve.claim(0) : 0);
+  }
+  for (const Account& o : accounts()) {
+    uint64_t rest = o.held.load(std::memory_order_relaxed);
+    sum += o.open && o.curve.known() ? std::min(rest, o.curve.residue()) : rest;
+  }
+  return sum <= budget_;
+}
+
+// What may become of a waiter that was copied out: back with what it asked for, back without it
+// (refused), or nothing yet.
+Governor::Verdict Governor::judge_return(const Waiter& w) {
+  const Account& a = accounts_[w.id];
+  uint64_t all = a.saved + w.pages;
+  bool room = held_ + a.saved <= budget_;
+  if (a.cancelled) return room ? Verdict::kImpossible : Verdict::kWait;
+  if (!others_live(a)) {
+    bool fits = held_ + all <= budget_;
+    return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
+  }
+  if (held_ + all > budget_) return Verdict::kWait;
+  if (w.pages == 0) return !others_open(a) && has_room_to_return(w) ? Verdict::kGo : Verdict::kWait;
+  uint64_t after = a.held.load(std::memory_order_relaxed) + all;
+  bool safe = !others_open(a) || safe_after(a, all, std::max(claim_of(a), after), budget_);
+  return safe ? Verdict::kGo : Verdict::kWait;
+}
+
+// Puts the job's memory back; a refused waiter, or one that has got its pages, goes on. True if it
+// did.
+bool Governor::try_return(Waiter& w) {
+  Account& a = accounts_[w.id];
+  if (!a.saved) return false;
+  Verdict verdict = judge_return(w);
+  if (verdict == Verdict::kWait) return false;
+  pool_.restore(a.id);
+  uint64_t n = std::exchange(a.saved, 0);
+  if (verdict == Verdict::kGo) n += w.pages;
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
+  note_saved(a);
+  parked_changed_.notify_all();
+  w.refused = verdict == Verdict::kImpossible;
+  if (w.pages == 0 && !w.refused) return false;  // its door opens as any other
+  if (!w.refused) w.granted_ns = now_ns();
+  release(w);
+  return true;
+}
+
+// By the sampler, so that no thread that frees has to copy.
+void Governor::bring_back() {
+  if (parked_for_) return;
+  for (auto* waiters : {&memory_waiters_, &door_waiters_})
+    std::erase_if(*waiters, [&](Waiter* w) { return try_return(*w); });
+  if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved > 0; }))
+    most_saved_ = 0;
+}
+
+void Governor::thread_enters(uint32_t id) {
+  if (id == 0) return;
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  ++a.threads;
+  if (!a.saved) return;
+  lock.unlock();
+  GilReleased released;
+  Lock again(mutex_);
+  parked_changed_.wait(again, [&] { return !a.saved; });
+}
+
+void Governor::thread_leaves(uint32_t id) {
+  if (id == 0) return;
+  Lock lock(mutex_);
+  --accounts_[id].threads;
+}
+
+}  // namespace gpushare

@@ -1,0 +1,256 @@
+// Jobs that outgrow their claims together: one is copied out and comes back with every byte; nobody
+// uses what has left; what can't leave ends as before.
+#include <string>
+
+#include "world.h"
+
+namespace {
+
+// A job whose pages carry a pattern of its own, which it looks for when it gives them up.
+struct WritingJob : Job {
+  uint64_t next = 0;
+  std::vector<uint64_t> written = {};
+
+  uint64_t* words(PageIndex page) {
+    return reinterpret_cast<uint64_t*>(w.governor.pool().address(page));
+  }
+  void take() {
+    Job::take();
+    uint64_t mark = (uint64_t{id} << 32) + ++next;
+    for (size_t i = 0; i < kPage / 8; ++i) words(pages.back())[i] = mark + i;
+    written.push_back(mark);
+  }
+  void give() {
+    for (size_t i = 0; i < kPage / 8; ++i) CHECK(words(pages.back())[i] == written.back() + i);
+    written.pop_back();
+    Job::give();
+  }
+  void iterate(uint64_t peak, uint64_t residue) {
+    w.governor.mark(id);
+    w.governor.pass_door(id);
+    while (pages.size() < peak) take();
+    std::this_thread::yield();
+    while (pages.size() > residue) give();
+  }
+  void end() {
+    while (!pages.empty()) give();
+    w.governor.end_job(id);
+  }
+};
+
+// `jobs` of them claim 19, then all want 36 of 40.
+void all_outgrow_their_claims(uint32_t jobs) {
+  World w(Policy::kZico, 40);
+  for (uint32_t i = 0; i < jobs; ++i) w.governor.begin_job(0);
+  w.permit_all(jobs);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i <= jobs; ++i)
+    threads.emplace_back([&, i] {
+      w.governor.thread_enters(i);
+      WritingJob job{{w, i}};
+      for (int n = 0; n < 12; ++n) job.iterate(n < 6 ? 19 : 36, 1);
+      job.end();
+      w.governor.thread_leaves(i);
+    });
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.header(kHeldPeak) <= 40 * kPage);
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  for (uint32_t i = 1; i <= jobs; ++i) {
+    CHECK(w.telemetry.slot(i, kIterations) == 12);
+    CHECK(w.telemetry.slot(i, kCopiedOut) == 0);
+  }
+  CHECK_EMPTY(w.governor.check());
+}
+
+// Two open iterations of which job 1 holds 20 and job 2 holds 18 of 40, each asking for `more`.
+struct Wedge {
+  World w{Policy::kZico, 40};
+  WritingJob one{{w, 1}}, two{{w, 2}};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+
+  Wedge() {
+    for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+    w.permit_all(2);
+    for (uint32_t id : {1u, 2u})
+      w.governor.set_curve(id, std::vector<uint32_t>(18, 18), std::vector<uint64_t>(18, 1), 0);
+    for (WritingJob* j : {&one, &two}) {
+      w.governor.mark(j->id), w.governor.pass_door(j->id);
+      w.governor.thread_enters(j->id);
+      for (int n = 0; n < 18; ++n) j->take();
+    }
+    one.take(), one.take();  // the headroom
+  }
+  void both_ask(uint64_t more) {
+    for (WritingJob* j : {&one, &two})
+      threads.emplace_back([&, j, more] {
+        try {
+          for (uint64_t n = 0; n < more; ++n) j->take();
+        } catch (const OutOfMemory&) {
+          ++refused;
+        }
+        while (!j->pages.empty()) j->give();
+        w.governor.mark(j->id), w.governor.pass_door(j->id);
+        j->end();
+      });
+  }
+  uint32_t wait_for_leaver() {
+    for (int n = 0; n < 600; ++n) {
+      for (uint32_t id : {1u, 2u})
+        if (w.telemetry.slot(id, kCopiedOut)) return id;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return 0;
+  }
+  void join() {
+    for (auto& t : threads) t.join();
+    threads.clear();
+    CHECK(w.telemetry.header(kHeldTotal) == 0);
+    CHECK_EMPTY(w.governor.check());
+  }
+};
+
+void two_that_outgrow_their_claims_at_once() {
+  Wedge wedge;
+  wedge.both_ask(16);
+  CHECK(wedge.wait_for_leaver() == 1);
+  wedge.join();
+  CHECK(wedge.refused == 0);
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) == 1 && wedge.w.telemetry.slot(2, kCopiesOut) == 0);
+}
+
+// Job 2's door stays shut until job 1 is back, which needs one look of the sampler.
+void who_left_in_its_iteration_comes_back_first() {
+  Wedge wedge;
+  uint64_t back_at = 0;
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    back_at = wedge.w.telemetry.slot(2, kIterations);
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.two.take();
+    while (!wedge.two.pages.empty()) wedge.two.give();
+    for (int n = 0; n < 100; ++n) {
+      wedge.two.iterate(18, 0);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    wedge.two.end();
+  });
+  wedge.join();
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) == 1);
+  CHECK(back_at >= 1 && back_at <= 3);
+}
+
+void a_second_thread_keeps_a_job_in() {
+  Wedge wedge;
+  for (uint32_t id : {1u, 2u}) wedge.w.governor.thread_enters(id);
+  wedge.both_ask(10);
+  wedge.join();
+  CHECK(wedge.refused == 1);
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) == 0);
+}
+
+// Job 1 holds more than it claimed, so it leaves. A finalizer that another job's thread runs may
+// free what has left, and a thread that begins to work for the job waits until it is back.
+void what_has_left_can_be_freed_and_is_not_used() {
+  Wedge wedge;
+  PageIndex freed = wedge.one.pages.front();
+  std::atomic<bool> go_on{false}, entered{false};
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    wedge.one.pages.erase(wedge.one.pages.begin());
+    wedge.one.written.erase(wedge.one.written.begin());
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.two.take();
+    while (!go_on) std::this_thread::sleep_for(milliseconds(1));
+    wedge.two.end();
+  });
+  CHECK(wedge.wait_for_leaver() == 1);
+  CHECK(wedge.w.telemetry.slot(1, kState) == kIsCopiedOut);
+  CHECK(wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
+  wedge.w.governor.unhold(freed, 1, 1, 0, true);
+  CHECK_EMPTY(wedge.w.governor.check());
+  std::thread late([&] {
+    wedge.w.governor.thread_enters(1);
+    entered = true;
+    wedge.w.governor.thread_leaves(1);
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!entered);
+  go_on = true;
+  wedge.join();
+  late.join();
+}
+
+// Each fits alone, neither beside what the other keeps: the one at its door leaves until the other
+// has ended, whether it has a profile or not.
+void a_job_at_its_door_leaves(bool profiled) {
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs;
+  for (uint32_t id : {1u, 2u}) {
+    w.governor.begin_job(0);
+    w.governor.thread_enters(id);
+    jobs.push_back({{w, id}});
+    while (jobs.back().pages.size() < 15) jobs.back().take();
+  }
+  std::vector<std::thread> threads;
+  for (WritingJob& job : jobs) {
+    if (profiled)
+      w.governor.set_curve(job.id, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 15);
+    threads.emplace_back([&] {
+      for (int n = 0; n < 5; ++n) job.iterate(30, 15);
+      job.end();
+      w.governor.thread_leaves(job.id);
+    });
+  }
+  for (auto& t : threads) t.join();
+  uint64_t copies = 0;
+  for (uint32_t id : {1u, 2u}) {
+    CHECK(w.telemetry.slot(id, kIterations) == 5);
+    copies += w.telemetry.slot(id, kCopiesOut);
+  }
+  CHECK(copies == 1);
+  CHECK_EMPTY(w.governor.check());
+}
+
+void cancelling_brings_back_first() {
+  Wedge wedge;
+  wedge.both_ask(10);
+  uint32_t left = wedge.wait_for_leaver();
+  CHECK(left == 1);
+  wedge.w.governor.cancel(left);
+  wedge.join();
+  CHECK(wedge.refused <= 1);
+}
+
+// No room for the copy: as without copying, one gets the error and the other goes on.
+void a_copy_that_fails_ends_in_a_word() {
+  std::string before = getenv("TMPDIR") ? getenv("TMPDIR") : "";
+  setenv("TMPDIR", "/proc/self", 1);
+  {
+    Wedge wedge;
+    wedge.both_ask(10);
+    wedge.join();
+    CHECK(wedge.refused == 1);
+  }
+  before.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", before.c_str(), 1);
+}
+
+}  // namespace
+
+int main() {
+  all_outgrow_their_claims(2);
+  all_outgrow_their_claims(4);
+  two_that_outgrow_their_claims_at_once();
+  who_left_in_its_iteration_comes_back_first();
+  a_second_thread_keeps_a_job_in();
+  what_has_left_can_be_freed_and_is_not_used();
+  a_job_at_its_door_leaves(true);
+  a_job_at_its_door_leaves(false);
+  cancelling_brings_back_first();
+  a_copy_that_fails_ends_in_a_word();
+  printf("copying: ok\n");
+}
