@@ -14,20 +14,19 @@ struct Python {
                                                                    "PyEval_RestoreThread"));
 };
 
-const Python& python() {
-  static const Python* p = new Python;  // never destroyed
-  return *p;
-}
+// Filled when the library is loaded, and never taken down. A static of a function would have a
+// guard, and who waits for a guard comes here (interpose_guard.cpp).
+const Python python;
 
 }  // namespace
 
 GilReleased::GilReleased() {
-  const Python& p = python();
+  const Python& p = python;
   if (p.check && p.running && p.save && p.restore && p.running() && p.check()) state_ = p.save();
 }
 
 GilReleased::~GilReleased() {
-  if (state_) python().restore(state_);
+  if (state_) python.restore(state_);
 }
 
 }  // namespace gpushare
