@@ -80,6 +80,7 @@ def test_a_job_that_sleeps_is_named_and_ended(tmp_path: Path) -> None:
     (tmp_path / "sleeps.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(1000)\n")
     process = start(tmp_path, "sleeps.py", "train.py 1000000", "--summary", "s.json")
     host = host_of(process, "sleeps | up")
+    time.sleep(2)  # it has said so, but it may have to wait for the GIL before it really sleeps
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -95,6 +96,7 @@ def test_a_second_ctrl_c_ends_a_job_that_reads(tmp_path: Path) -> None:
     (tmp_path / "reads.py").write_text("print('up', flush=True)\nprint('got', input())\n")
     process = start(tmp_path, "reads.py", "--summary", "s.json", stdin=subprocess.PIPE)
     host = host_of(process, "reads | up")
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     time.sleep(1)
     assert process.poll() is None

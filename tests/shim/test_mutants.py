@@ -32,12 +32,28 @@ MUTANTS = [
     ("copying", "copying_out.cpp", " &&\n         a.threads == a.waiting_threads", ""),
     ("copying", "copying_out.cpp", "parked_changed_.wait(again, [&] { return !a.saved; });", ""),
     ("copying", "copying_out.cpp", "  held_ -= n;\n  last_free_ns_", "  last_free_ns_"),
-    ("copying", "pool.cpp", "device_->forget(address(p), page_bytes_);\n      page.use = Use::kReserved;", ""),
+    (
+        "copying",
+        "pool.cpp",
+        "device_->forget(address(p), page_bytes_);\n      page.use = Use::kReserved;",
+        "",
+    ),
     ("copying", "doors.cpp", "if (accounts_[w->id].saved && has_a_place(*w)) return false;", ";"),
     ("pool", "pool.cpp", "event = std::max(event, page.freed_at);", "if (!event) event = page.freed_at;"),
 ]
 # Each as a program of its own; the governor needs all but the heaps. The slowest takes 13 s.
-GOVERNOR = ["governor", "judge", "waits", "copying_out", "doors", "safety", "pool", "curve", "trace", "telemetry"]
+GOVERNOR = [
+    "governor",
+    "judge",
+    "waits",
+    "copying_out",
+    "doors",
+    "safety",
+    "pool",
+    "curve",
+    "trace",
+    "telemetry",
+]
 GOVERNOR += ["gil", "devices/host"]
 SOURCES = {"governor": GOVERNOR, "copying": GOVERNOR}
 LONGEST_S = 40
