@@ -1,5 +1,9 @@
 """Compiling is a section without waits for memory: torch lets one thread compile at a time, and a job that waited
-for memory with that lock in hand would keep it from a job that could give some back."""
+for memory with that lock in hand would keep it from a job that could give some back.
+
+Whether torch compiles is one flag for the process, and optimizers compute otherwise when it is set: it counts only
+in the thread that compiles.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,10 @@ import threading
 import types
 from typing import Any
 
+import torch
+
 from gpushare.isolation import context, imports
+from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
 
 _MODULE = "torch._dynamo.convert_frame"
@@ -18,15 +25,22 @@ class _CompileLock:
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
+        self._depth = 0
+        self.owner: int | None = None  # thread that compiles
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         taken: bool = self._lock.acquire(blocking, timeout)
         if taken:
+            self._depth += 1
+            self.owner = threading.get_ident()
             shim.nowait(1)
         return taken
 
     def release(self) -> None:
         shim.nowait(-1)
+        self._depth -= 1
+        if self._depth == 0:
+            self.owner = None
         self._lock.release()
 
     def __enter__(self) -> bool:
@@ -36,15 +50,34 @@ class _CompileLock:
         self.release()
 
 
+_compile_lock: _CompileLock | None = None
+
+
+def _compiles_here() -> bool:
+    flag: bool = torch.compiler._is_compiling_flag
+    owner = _compile_lock.owner if _compile_lock else None
+    return flag and owner in (None, threading.get_ident())
+
+
+def is_compiling() -> bool:
+    """As `torch.compiler.is_compiling`, for the calling thread. In a form that TorchScript can read."""
+    if torch.jit.is_scripting():
+        return False
+    else:  # TorchScript leaves out what can't be reached, by branches
+        return _compiles_here()
+
+
 def _guard(module: types.ModuleType) -> None:
+    global _compile_lock
     dynamo: Any = module
-    if isinstance(dynamo.compile_lock, type(threading.RLock())):
-        dynamo.compile_lock = _CompileLock(dynamo.compile_lock)
+    dynamo.compile_lock = _compile_lock = _CompileLock(dynamo.compile_lock)
 
 
 def install() -> None:
     """Replace the lock as soon as the compiler has been imported, which takes long and many scripts never do."""
     imports.when_imported(_MODULE, _guard)
+    if hasattr(torch.compiler, "_is_compiling_flag"):
+        replace_everywhere([(torch.compiler.is_compiling, is_compiling)], but=__name__)
 
 
 def enter(job: context.JobContext) -> None:

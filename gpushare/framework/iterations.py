@@ -2,9 +2,10 @@
 
 Where the first one begins the shim sees: at the first node of an autograd graph (`shim/src/interpose.cpp`).
 
-An optimizer step ends one. A backward pass that is followed by another forward pass before any step ends
-one too (gradient accumulation, GANs). A script without an optimizer is recognised when a second backward
-starts with no step and no module in between: from then on each backward ends an iteration.
+An optimizer step ends one. A backward pass that is followed by another forward pass before any step ends one too
+(gradient accumulation, GANs, updates by hand); the forward pass is seen by its graph, in the shim as well. A global
+hook of torch's modules would be seen by all jobs, and by the compiler. Where a second backward starts with no step
+and no graph in between, each backward ends an iteration from then on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.modules import module as nn_module
 from torch.optim import optimizer as optim
 
 from gpushare.isolation import context
@@ -25,10 +25,11 @@ from gpushare.native import shim
 class _Progress:
     may_have_ended: bool = False
     every_backward: bool = False
-    watch: Any = None
 
 
 _progress: dict[int, _Progress] = {}
+# After a backward pass this many nodes are a forward pass; fewer may be a loss that is added to another.
+_NODES_OF_A_FORWARD = 3
 _after_mark: Callable[[context.JobContext], None] | None = None
 
 
@@ -59,9 +60,8 @@ def begin(job: context.JobContext) -> None:
 
 def end(job: context.JobContext) -> None:
     """Forget a job."""
-    progress = _progress.pop(job.account, None)
-    if progress:
-        _unwatch(progress)
+    if _progress.pop(job.account, None):
+        shim.iteration_watch(job.account, 0)
 
 
 def _job() -> context.JobContext | None:
@@ -72,9 +72,8 @@ def _job() -> context.JobContext | None:
 
 
 def _mark(job: context.JobContext) -> None:
-    progress = _progress[job.account]
-    progress.may_have_ended = False
-    _unwatch(progress)
+    _progress[job.account].may_have_ended = False
+    shim.iteration_watch(job.account, 0)
     shim.iteration_mark(job.account)
     if _after_mark:
         _after_mark(job)
@@ -88,8 +87,14 @@ def _after_step(*_: Any) -> None:
 
 def _before_backward(job: context.JobContext) -> None:
     progress = _progress[job.account]
-    if progress.may_have_ended:
+    if not progress.may_have_ended:
+        return
+    if shim.iteration_watch(job.account, 0) > 0:
         progress.every_backward = True
+    else:  # the shim has marked at the forward pass
+        progress.may_have_ended = False
+        if _after_mark:
+            _after_mark(job)
 
 
 def _after_backward(job: context.JobContext) -> None:
@@ -98,25 +103,7 @@ def _after_backward(job: context.JobContext) -> None:
         _mark(job)
     else:
         progress.may_have_ended = True
-        _watch(progress)
-
-
-def _before_forward(*_: Any) -> None:
-    job = _job()
-    if job and torch.is_grad_enabled() and _progress[job.account].may_have_ended:
-        _mark(job)
-
-
-def _watch(progress: _Progress) -> None:
-    # A global hook costs a microsecond per module call, so it is there only while it has a question.
-    if progress.watch is None:
-        progress.watch = nn_module.register_module_forward_pre_hook(_before_forward)
-
-
-def _unwatch(progress: _Progress) -> None:
-    if progress.watch is not None:
-        progress.watch.remove()
-        progress.watch = None
+        shim.iteration_watch(job.account, _NODES_OF_A_FORWARD)
 
 
 def _wrap_grad_scaler() -> None:

@@ -47,6 +47,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_account": (_I32, ()),
     "gs_cancel": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
+    "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
     "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
     "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64)),
@@ -67,7 +68,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_free": (None, (_PTR, _I32, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
-_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_thread_account", "gs_collection")
+_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_iteration_watch", "gs_thread_account", "gs_collection")
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 
 

@@ -97,6 +97,12 @@ def nowait(delta: int) -> None:
     quick["gs_nowait"](delta)
 
 
+def iteration_watch(account: int, nodes: int) -> int:
+    """Mark at the `nodes`-th node of an autograd graph from now on, 0 for no longer; how many were left before."""
+    left: int = quick["gs_iteration_watch"](account, nodes)
+    return left
+
+
 def iteration_mark(account: int) -> None:
     """An iteration ended here; the job's next allocation is at the door."""
     quick["gs_iteration_mark"](account)

@@ -13,14 +13,25 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--restarts", type=int, default=500)
 args = parser.parse_args()
 HEADING = ["scenario", "ended", "time, s", "forks parked the others", "parked for, s", "overruns", "waits"]
+HEADING += ["copied out"]
 
 
 def row(name: str, summary: dict[str, Any]) -> list[Any]:
     ended = ", ".join(f"{j['status']} after {j['iterations']}" for j in summary["jobs"])
     overruns = sum(j["overruns"] for j in summary["jobs"])
     waits = sum(j["memory_waits"] for j in summary["jobs"])
+    copied = sum(j["copies_out"] for j in summary["jobs"])
     parked = summary["park_s"]
-    return [name, ended, f"{summary['wall_s']:.1f}", summary["parks"], f"{parked:.2f}", overruns, waits]
+    return [
+        name,
+        ended,
+        f"{summary['wall_s']:.1f}",
+        summary["parks"],
+        f"{parked:.2f}",
+        overruns,
+        waits,
+        copied,
+    ]
 
 
 def doubling(factor: float) -> dict[str, Any]:

@@ -54,6 +54,9 @@ GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a sectio
 // not looked at. Nobody waits for memory in between, since finalizers of any job run there.
 GS_EXPORT void gs_collection(void* phase, void* info);
 GS_EXPORT void gs_iteration_mark(gs_account job);
+// An iteration ends at the `nodes`-th node of an autograd graph that the job makes from now on; 0:
+// no longer. Returns how many were left of the last watch.
+GS_EXPORT int32_t gs_iteration_watch(gs_account job, int32_t nodes);
 // Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
 GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,
                            uint64_t n, uint64_t residue_bytes);

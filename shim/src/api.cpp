@@ -114,6 +114,12 @@ void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
 
 void gs_collection(void*, void*) { thread_state.collecting = !thread_state.collecting; }
 
+int32_t gs_iteration_watch(gs_account job, int32_t nodes) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  return std::max(0, r->governor().watch(static_cast<uint32_t>(job), nodes));
+}
+
 void gs_iteration_mark(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
 }

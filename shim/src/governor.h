@@ -42,6 +42,8 @@ struct Account {
   std::atomic<int64_t> live_peak{0};
   std::atomic<uint64_t> allocations{0}, frees{0};
   std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
+  std::atomic<int32_t> nodes_to_mark{
+      0};                               // graph nodes until an iteration ends; 0 or less: no matter
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
   Recorder recorder;
   Trace trace;
@@ -102,10 +104,16 @@ class Governor {
   void thread_enters(uint32_t id);
   void thread_leaves(uint32_t id);
   void mark(uint32_t id);
-  // A node of an autograd graph was made: the first one ends the set-up.
+  // A node of an autograd graph was made: the first one ends the set-up, and the last one that
+  // `watch` asked for ends an iteration.
   void note_graph(uint32_t id) {
-    if (accounts_[id].setting_up.load(std::memory_order_relaxed)) mark(id);
+    Account& a = accounts_[id];
+    if (a.setting_up.load(std::memory_order_relaxed)) mark(id);
+    if (a.nodes_to_mark.load(std::memory_order_relaxed) > 0 && a.nodes_to_mark.fetch_sub(1) == 1)
+      mark(id);
   }
+  // Marks at the n-th node from now on; 0: not any more. Returns what was left of the last watch.
+  int32_t watch(uint32_t id, int32_t n) { return accounts_[id].nodes_to_mark.exchange(n); }
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
                  uint64_t residue_pages);
