@@ -91,7 +91,7 @@ def test_a_setting_of_the_process_is_named_and_goes_back(gpushare: Run, tmp_path
         + "meet('b')\nsys.setrecursionlimit(5000)\nprint('deep has', sys.getrecursionlimit())\ntime.sleep(0.3)\n"
     )
     (tmp_path / "other.py").write_text(
-        MEET + "meet('a')\nbefore = sys.getrecursionlimit()\n"
+        MEET + "before = sys.getrecursionlimit()\nmeet('a')\n"
         "while sys.getrecursionlimit() == before: time.sleep(0.005)\n"
         "while sys.getrecursionlimit() != before: time.sleep(0.005)\nprint('back')\n"
     )
