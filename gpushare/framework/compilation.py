@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gpushare.framework import global_hooks
 from gpushare.isolation import context, imports
 from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
@@ -32,6 +33,8 @@ class _CompileLock:
         taken: bool = self._lock.acquire(blocking, timeout)
         if taken:
             self._depth += 1
+            if self._depth == 1:
+                global_hooks.show_compiler()
             self.owner = threading.get_ident()
             shim.nowait(1)
         return taken
@@ -41,6 +44,7 @@ class _CompileLock:
         self._depth -= 1
         if self._depth == 0:
             self.owner = None
+            global_hooks.hide_from_compiler()
         self._lock.release()
 
     def __enter__(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from gpushare.framework.inplace import around_call
 from gpushare.isolation import context
 from gpushare.native import shim
 
@@ -39,18 +40,7 @@ def install(after_mark: Callable[[context.JobContext], None] | None = None) -> N
     _after_mark = after_mark
     optim.register_optimizer_step_post_hook(_after_step)
     _wrap_grad_scaler()
-    original = torch.autograd.backward
-
-    def backward(*args: Any, **kwargs: Any) -> None:
-        job = _job()
-        if job is None:
-            original(*args, **kwargs)
-            return
-        _before_backward(job)
-        original(*args, **kwargs)
-        _after_backward(job)
-
-    torch.autograd.backward = backward  # Tensor.backward looks it up here too
+    around_call(torch.autograd.backward, "_engine_run_backward", _before_backward, _after_backward)
 
 
 def begin(job: context.JobContext) -> None:
@@ -85,10 +75,11 @@ def _after_step(*_: Any) -> None:
         _mark(job)
 
 
-def _before_backward(job: context.JobContext) -> None:
-    progress = _progress[job.account]
-    if not progress.may_have_ended:
+def _before_backward() -> None:
+    job = _job()
+    if job is None or not _progress[job.account].may_have_ended:
         return
+    progress = _progress[job.account]
     if shim.iteration_watch(job.account, 0) > 0:
         progress.every_backward = True
     else:  # the shim has marked at the forward pass
@@ -97,7 +88,10 @@ def _before_backward(job: context.JobContext) -> None:
             _after_mark(job)
 
 
-def _after_backward(job: context.JobContext) -> None:
+def _after_backward() -> None:
+    job = _job()
+    if job is None:
+        return
     progress = _progress[job.account]
     if progress.every_backward:
         _mark(job)

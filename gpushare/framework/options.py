@@ -19,17 +19,14 @@ def _per_job(options: Any) -> Any:
     own: PerJob[Any] = PerJob(options, lambda: copy.copy(options))
     names = {field.name for field in dataclasses.fields(options)}
 
-    class Options(type(options)):  # type: ignore[misc]  # a class that is only known here
-        def __init__(self) -> None:
-            pass
+    def read(self: Any, name: str) -> Any:
+        return getattr(own.get(), name) if name in names else object.__getattribute__(self, name)
 
-        def __getattribute__(self, name: str) -> Any:
-            return getattr(own.get(), name) if name in names else object.__getattribute__(self, name)
+    def write(_: Any, name: str, value: Any) -> None:
+        setattr(own.get(), name, value)
 
-        def __setattr__(self, name: str, value: Any) -> None:
-            setattr(own.get(), name, value)
-
-    return Options()
+    methods = {"__init__": lambda _: None, "__getattribute__": read, "__setattr__": write}
+    return type("Options", (type(options),), methods)()
 
 
 _strategy: PerJob[str] = PerJob(torch.multiprocessing.get_sharing_strategy(), None)

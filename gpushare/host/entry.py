@@ -30,6 +30,7 @@ def main(control_descriptor: int) -> int:
             policy=start["policy"],
             telemetry_fd=start["telemetry_fd"],
             parent_pid=start["parent_pid"],
+            log_fd=start["log_fd"],
         )
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
@@ -41,6 +42,7 @@ def main(control_descriptor: int) -> int:
     threading.Thread(target=_listen, args=(messages, runners), daemon=True).start()
     for runner in runners:
         runner.thread.join()
+    _flush_log(control)
     control.send("done", yields=vars(scheduler.yields))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -48,13 +50,21 @@ def main(control_descriptor: int) -> int:
     os._exit(0)
 
 
+def _flush_log(control: Control) -> None:
+    try:
+        shim.log_flush()
+    except library.NativeError as error:
+        control.send("note", message=f"the allocation log ends early: {error}")
+
+
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
     from gpushare.framework import iterations
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
 
-    parts.install()
+    # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     iterations.install(stop_when_profiled if start["mode"] == "profile" else None)
+    parts.install()
     scheduler = SchedulerThread(
         policy=start["policy"],
         budget_bytes=start["budget_bytes"],

@@ -6,7 +6,7 @@ import sys
 import traceback
 from typing import Any
 
-from gpushare.framework import compilation, generators, options, process_groups, switches
+from gpushare.framework import compilation, generators, global_hooks, options, process_groups, switches
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
@@ -47,6 +47,7 @@ _PARTS: tuple[Any, ...] = (
     warning_state,
     generators,
     options,
+    global_hooks,
     switches,
     process_groups,
     compilation,

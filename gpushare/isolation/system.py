@@ -20,7 +20,7 @@ _UNSET = object()
 
 class _Sys(types.ModuleType):
     # importlib makes modules with type(sys)(name): those must be ordinary ones.
-    def __new__(cls, name: str, doc: str | None = None) -> types.ModuleType:  # type: ignore[misc]
+    def __new__(cls, name: str, doc: str | None = None) -> Any:
         return types.ModuleType(name, doc)
 
 

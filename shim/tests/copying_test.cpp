@@ -8,33 +8,23 @@ namespace {
 
 // A job whose pages carry a pattern of its own, which it looks for when it gives them up.
 struct WritingJob : Job {
+  using Job::Job;
   uint64_t next = 0;
   std::vector<uint64_t> written = {};
 
   uint64_t* words(PageIndex page) {
     return reinterpret_cast<uint64_t*>(w.governor.pool().address(page));
   }
-  void take() {
+  void take() override {
     Job::take();
     uint64_t mark = (uint64_t{id} << 32) + ++next;
     for (size_t i = 0; i < kPage / 8; ++i) words(pages.back())[i] = mark + i;
     written.push_back(mark);
   }
-  void give() {
+  void give() override {
     for (size_t i = 0; i < kPage / 8; ++i) CHECK(words(pages.back())[i] == written.back() + i);
     written.pop_back();
     Job::give();
-  }
-  void iterate(uint64_t peak, uint64_t residue) {
-    w.governor.mark(id);
-    w.governor.pass_door(id);
-    while (pages.size() < peak) take();
-    std::this_thread::yield();
-    while (pages.size() > residue) give();
-  }
-  void end() {
-    while (!pages.empty()) give();
-    w.governor.end_job(id);
   }
 };
 
@@ -47,7 +37,7 @@ void all_outgrow_their_claims(uint32_t jobs) {
   for (uint32_t i = 1; i <= jobs; ++i)
     threads.emplace_back([&, i] {
       w.governor.thread_enters(i);
-      WritingJob job{{w, i}};
+      WritingJob job{w, i};
       for (int n = 0; n < 12; ++n) job.iterate(n < 6 ? 19 : 36, 1);
       job.end();
       w.governor.thread_leaves(i);
@@ -65,7 +55,7 @@ void all_outgrow_their_claims(uint32_t jobs) {
 // Two open iterations of which job 1 holds 20 and job 2 holds 18 of 40, each asking for `more`.
 struct Wedge {
   World w{Policy::kZico, 40};
-  WritingJob one{{w, 1}}, two{{w, 2}};
+  WritingJob one{w, 1}, two{w, 2};
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
 
@@ -193,7 +183,7 @@ void a_job_at_its_door_leaves(bool profiled) {
   for (uint32_t id : {1u, 2u}) {
     w.governor.begin_job(0);
     w.governor.thread_enters(id);
-    jobs.push_back({{w, id}});
+    jobs.emplace_back(w, id);
     while (jobs.back().pages.size() < 15) jobs.back().take();
   }
   std::vector<std::thread> threads;

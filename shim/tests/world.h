@@ -50,14 +50,16 @@ struct Job {
   uint32_t id;
   std::vector<PageIndex> pages = {};
 
-  void take() {
+  Job(World& world, uint32_t account) : w(world), id(account) {}
+  virtual ~Job() = default;
+  virtual void take() {
     w.governor.charge(id, 1, false, kPage);
     pages.push_back(w.governor.hold_range(1, id, 0));
     CHECK(pages.back() != kNoPage);
     Account& a = w.governor.account(id);
     if (a.in_iteration) a.recorder.note(a.held);
   }
-  void give() {
+  virtual void give() {
     w.governor.unhold(pages.back(), 1, id, 0, true);
     pages.pop_back();
   }

@@ -263,6 +263,26 @@ class SharingStrategy:
         return torch.multiprocessing.get_sharing_strategy()
 
 
+class GlobalHooks:
+    child = "fork"
+
+    def __init__(self):
+        self.called = []
+
+    def set(self, value):
+        hooks = torch.nn.modules.module
+        hooks.register_module_forward_pre_hook(lambda *_: self.called.append(f"{value} before"))
+        hooks.register_module_forward_hook(lambda *_: self.called.append(f"{value} after"), always_call=True)
+        hooks.register_module_parameter_registration_hook(lambda m, n, p: self.called.append(f"{value} {n}"))
+        hooks.register_module_forward_hook(lambda *_: self.called.append("never")).remove()
+
+    def get(self):
+        self.called.clear()
+        with torch.no_grad():  # no iteration, in which a job would wait for the others and not meet them
+            torch.nn.Linear(2, 2)(torch.ones(1, 2))
+        return self.called
+
+
 class Collector:
     child = "fork"
 
