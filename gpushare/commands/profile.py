@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from pathlib import Path
 
 import click
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import GpushareError, UsageError
+from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan
 from gpushare.profiles import Profile, store
@@ -21,10 +23,13 @@ from gpushare.views.profile import render_profile
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--json", "as_json", is_flag=True, help="Print the profile to stdout as JSON.")
 @click.option("--budget", help="Memory the script may use. Default: what is free, less a reserve.")
+@click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 @click.argument("job", metavar="JOB")
 @click.argument("args", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED)
-def profile(as_json: bool, budget: str | None, device: str, job: str, args: tuple[str, ...]) -> int:
+def profile(
+    as_json: bool, budget: str | None, trace_file: Path | None, device: str, job: str, args: tuple[str, ...]
+) -> int:
     """Measure the memory of one iteration of a job.
 
     The script really runs, with all that it writes, until its profile is stable (a few iterations); then it
@@ -36,10 +41,10 @@ def profile(as_json: bool, budget: str | None, device: str, job: str, args: tupl
     spec = job_specs.parse_job(command)
     job_specs.check(spec)
     budget_bytes, _ = common.choose_budget(budget)
+    plan = RunPlan([spec], [None], budget_bytes, "zico", "profile")
+    log = trace.begin(trace_file, plan)
     logs = Logs(run_directory(), [spec.name])
-    work = Run(
-        RunPlan([spec], [None], budget_bytes, "zico", "profile"), logs, PlainScreen(sys.stderr, sys.stderr)
-    )
+    work = Run(plan, logs, PlainScreen(sys.stderr, sys.stderr), log)
     work.execute()
     logs.close()
     if work.failure:

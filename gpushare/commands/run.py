@@ -12,6 +12,7 @@ from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import JobSpec
+from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
@@ -31,6 +32,7 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
+@click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @click.option("--live/--no-live", default=None, help="Live view. Default: on a terminal.")
 def run(
     jobs: tuple[str, ...],
@@ -40,6 +42,7 @@ def run(
     device: str,
     log_dir: Path | None,
     summary_file: Path | None,
+    trace_file: Path | None,
     live: bool | None,
 ) -> int:
     """Run several jobs at once inside one memory budget.
@@ -56,6 +59,8 @@ def run(
     _check_summary(summary_file)
     profiles = [store.find(spec, device) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
+    plan = RunPlan(specs, profiles, budget_bytes, policy)
+    log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
     console = common.Console()
@@ -68,7 +73,7 @@ def run(
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
-    work = Run(RunPlan(specs, profiles, budget_bytes, policy), logs, screen)
+    work = Run(plan, logs, screen, log)
     work.execute()
     logs.close()
     if work.failure:

@@ -47,6 +47,7 @@ class JobRunner:
         self._page_bytes = page_bytes
         self._interrupted = False
         self._job: JobContext | None = None
+        self._account = shim.job_begin(spec["priority"], WARMUP_ITERATIONS)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
     def interrupt(self) -> None:
@@ -72,7 +73,7 @@ class JobRunner:
 
     def _context(self) -> JobContext:
         spec = self._spec
-        account = shim.job_begin(spec["priority"], WARMUP_ITERATIONS)
+        account = self._account
         if profile := spec["profile"]:
             curve = profile["curve"]
             times_ns = [round(t * 1e9) for t in curve["time_s"]]

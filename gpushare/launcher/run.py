@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from gpushare.jobs import JobSpec
 from gpushare.launcher import results
@@ -62,9 +62,12 @@ class RunPlan:
 
 
 class Run:
-    """Carries out a plan. `profiles` and `results` are filled as the host tells."""
+    """Carries out a plan. `profiles` and `results` are filled as the host tells.
 
-    def __init__(self, plan: RunPlan, logs: Logs, screen: RunScreen) -> None:
+    :param trace: the file of the allocation log.
+    """
+
+    def __init__(self, plan: RunPlan, logs: Logs, screen: RunScreen, trace: BinaryIO | None = None) -> None:
         self.plan = plan
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
@@ -74,6 +77,7 @@ class Run:
         self.duration_s = 0.0
         self._logs = logs
         self._screen = screen
+        self._trace = trace
         self._memory = os.memfd_create("gpushare-telemetry")
         os.ftruncate(self._memory, layout.TOTAL_BYTES)
         self.telemetry = Telemetry(self._memory)
@@ -119,7 +123,8 @@ class Run:
                 theirs.append(writing)
                 ends[stream] = writing
             specs.append(_job_message(job, ends, alone, profile))
-        host = HostProcess([self._memory, *theirs], self._logs.host, give_stdin=alone)
+        trace = [self._trace.fileno()] if self._trace else []
+        host = HostProcess([self._memory, *trace, *theirs], self._logs.host, give_stdin=alone)
         self._host = host
         return host, specs, theirs
 
@@ -133,6 +138,7 @@ class Run:
             "page_bytes": PAGE_BYTES,
             "region_bytes": plan.region_bytes,
             "telemetry_fd": self._memory,
+            "log_fd": self._trace.fileno() if self._trace else -1,
             "parent_pid": os.getpid(),
             "device": "cpu",
             "jobs": specs,

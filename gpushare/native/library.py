@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 1
+API_VERSION = 2
 
 _shim: ctypes.CDLL | None = None
 
@@ -31,6 +31,7 @@ class Config(ctypes.Structure):
         ("policy", ctypes.c_int32),
         ("telemetry_fd", ctypes.c_int32),
         ("parent_pid", ctypes.c_int32),
+        ("log_fd", ctypes.c_int32),
     ]
 
 
@@ -40,6 +41,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_api_version": (ctypes.c_int, ()),
     "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
     "gs_last_error": (ctypes.c_char_p, ()),
+    "gs_log_flush": (ctypes.c_int, ()),
     "gs_job_begin": (_I32, (_I32, _I32)),
     "gs_job_end": (None, (_I32,)),
     "gs_thread_enter": (None, (_I32, _PTR)),

@@ -31,16 +31,35 @@ def start(
     policy: str,
     telemetry_fd: int = -1,
     parent_pid: int = 0,
+    log_fd: int = -1,
     address_bytes: int = 0,
 ) -> None:
     """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space.
 
+    `log_fd` is the file of the allocation log (`telemetry/allocation_log.py`), -1 for none.
+
     :raises NativeError: with the reason.
     """
     config = Config(
-        budget_bytes, page_bytes, region_bytes, address_bytes, POLICIES[policy], telemetry_fd, parent_pid
+        budget_bytes,
+        page_bytes,
+        region_bytes,
+        address_bytes,
+        POLICIES[policy],
+        telemetry_fd,
+        parent_pid,
+        log_fd,
     )
     if lib().gs_start(ctypes.byref(config)) != 0:
+        raise NativeError(last_error())
+
+
+def log_flush() -> None:
+    """Write out what the allocation log has buffered.
+
+    :raises NativeError: a part of it could not be written; the log ends there.
+    """
+    if lib().gs_log_flush() != 0:
         raise NativeError(last_error())
 
 

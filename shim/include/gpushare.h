@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 1
+#define GS_API_VERSION 2
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_SHARED 0  // the account of what no job owns
@@ -31,6 +31,7 @@ typedef struct gs_config {
   int32_t policy;          // enum gs_policy
   int32_t telemetry_fd;    // memfd of gs_telemetry_bytes(), or -1 for private memory
   int32_t parent_pid;      // the process group is killed when this parent is gone; 0: never
+  int32_t log_fd;          // file for the allocation log, or -1
 } gs_config;
 
 GS_EXPORT int gs_api_version(void);
@@ -38,6 +39,8 @@ GS_EXPORT uint64_t gs_telemetry_bytes(void);
 // Starts pool, sampler and telemetry, once per process. 0, or -1 with gs_last_error() set.
 GS_EXPORT int gs_start(const gs_config* config);
 GS_EXPORT const char* gs_last_error(void);  // of this thread
+// Writes out what the allocation log has buffered. -1 if a part of the log could not be written.
+GS_EXPORT int gs_log_flush(void);
 
 // Accounts. begin returns the account or -1 (too many jobs). Warm-up counts the iterations that run
 // alone before the profiled one, which runs alone too.

@@ -62,6 +62,7 @@ int gs_start(const gs_config* c) {
   auto* r = new Runtime(*c, new HostDevice, telemetry);
   if (!r->governor().pool().reserved())
     return fail("the address space of the pool can't be reserved (is vm.overcommit_memory 2?)");
+  if (c->log_fd >= 0) r->governor().log().start(c->log_fd);
   telemetry->header(kPageBytes, c->page_bytes);
   telemetry->header(kBudget, r->governor().budget_pages() * c->page_bytes);
   telemetry->header(kPoolBase, reinterpret_cast<uint64_t>(r->governor().pool().base()));
@@ -72,6 +73,14 @@ int gs_start(const gs_config* c) {
   __atomic_store_n(&g_runtime, r, __ATOMIC_RELEASE);
   sampler_start(r, c->parent_pid);
   return 0;
+}
+
+int gs_log_flush(void) {
+  Runtime* r = active();
+  if (!r) return 0;
+  r->governor().log().flush();
+  int error = r->governor().log().error();
+  return error ? fail(strerror(error)) : 0;
 }
 
 gs_account gs_job_begin(int32_t, int32_t warmup_iterations) {

@@ -152,12 +152,16 @@ void Governor::open(Account& a) {
     a.tracing = true;
   }
   set_state(a, a.alone ? kAlone : kIterating);
-  telemetry_->event(a.id, kOpen, telemetry_->slot(a.id, kIterations), now);
+  uint64_t iteration = telemetry_->slot(a.id, kIterations);
+  telemetry_->event(a.id, kOpen, iteration, now);
+  if (log_.on()) log_.add(Logged::kIterationOpened, a.id, 0, iteration, nullptr, 0);
 }
 
 void Governor::close(Account& a) {
   uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
   bool profiled = a.tracing.exchange(false);
+  if (log_.on())
+    log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
   learn(a, duration);
   telemetry_->add(a.id, kIterations, 1);
   telemetry_->slot(a.id, kLastIterationNs, duration);

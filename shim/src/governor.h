@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "allocation_log.h"
 #include "curve.h"
 #include "pool.h"
 #include "safety.h"
@@ -76,6 +77,7 @@ class Governor {
 
   Pool& pool() { return pool_; }  // its page arithmetic needs no lock; all else does
   Account& account(uint32_t id) { return accounts_[id]; }
+  AllocationLog& log() { return log_; }  // has a lock of its own, the innermost
   uint64_t budget_pages() const { return budget_; }
 
   // Charges n pages. try_charge never waits; charge waits until the step is safe, or throws
@@ -209,6 +211,7 @@ class Governor {
   uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   Telemetry* telemetry_;
+  AllocationLog log_;
 };
 
 }  // namespace gpushare

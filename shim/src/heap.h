@@ -53,6 +53,7 @@ class Heap {
   ~Heap();
 
   uint32_t account() const { return account_; }
+  Stream stream() const { return stream_; }
   struct Allocation {
     void* address;
     uint64_t bytes;  // what release() will return: the size class of a small block, else as asked

@@ -42,7 +42,14 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed));
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes);
+  if (governor_.log().on()) log(Logged::kAllocated, account, stream, p, bytes);
   return p;
+}
+
+void Runtime::log(Logged what, uint32_t account, Stream stream, const void* address,
+                  uint64_t bytes) {
+  governor_.log().add(what, account, stream, telemetry_->slot(account, kIterations), address,
+                      bytes);
 }
 
 bool Runtime::release(void* address) {
@@ -50,6 +57,7 @@ bool Runtime::release(void* address) {
   if (!span) return false;
   Heap* heap = span->heap;
   Account& a = governor_.account(heap->account());
+  if (governor_.log().on()) log(Logged::kFreed, a.id, heap->stream(), address, 0);
   uint64_t bytes = heap->release(address, span);
   if (bytes == 0) return false;
   a.live.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);

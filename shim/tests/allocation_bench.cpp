@@ -27,7 +27,7 @@ double median_ns(Pair pair) {
 }  // namespace
 
 int main() {
-  gs_config config = {uint64_t{1} << 30, 2 << 20, 32 << 20, 0, GS_ZICO, -1, 0};
+  gs_config config = {uint64_t{1} << 30, 2 << 20, 32 << 20, 0, GS_ZICO, -1, 0, -1};
   if (gs_start(&config) != 0) return 1;
   gs_account job = gs_job_begin(0, 0);
   gs_thread_enter(job, nullptr);
