@@ -1,8 +1,8 @@
 """Two copies of a job whose activations dominate, side by side at budgets below two solo peaks.
 
 Time of the pair over the time of the same two one after the other, each under gpushare. The serial runs come
-before and after the pairs (A B B B A), profiling and start-up counted on both sides. Beside it plain python,
-and plain python with glibc told to keep its pages.
+before and after the pairs (A B B B A), profiling and start-up counted on both sides; with `--repeats` again and
+again, and the ratio is that of the means. Beside it plain python, and plain python with glibc told to keep its pages.
 """
 
 import argparse
@@ -19,6 +19,7 @@ parser.add_argument("--options", default="", help="more arguments of the job")
 parser.add_argument("--threads", type=int, default=1, help="intra-op threads of each job; 0: torch's default")
 parser.add_argument("--steps", type=int, default=60)
 parser.add_argument("--budgets", default="1.3,1.1,1.05", help="in solo peaks")
+parser.add_argument("--repeats", type=int, default=1)
 parser.add_argument("--name", default="pair")
 parser.add_argument("--plain", action="store_true", help="measure plain python too")
 args = parser.parse_args()
@@ -39,8 +40,11 @@ def pair(factor: float) -> dict[str, Any]:
 
 
 serial_s = [serial()]
-pairs = [pair(b) for b in budgets]
-serial_s.append(serial())
+runs: list[list[dict[str, Any]]] = []
+for _ in range(args.repeats):
+    runs.append([pair(b) for b in budgets])
+    serial_s.append(serial())
+pairs = [p for run in runs for p in run]
 plain = {}
 if args.plain:
     plain["plain"] = 2 * run_plain(job, threads)[0]
@@ -64,13 +68,16 @@ def row(p: dict[str, Any]) -> list[Any]:
     ]
 
 
-mean_serial = sum(serial_s) / 2
+mean_serial = sum(serial_s) / len(serial_s)
 heading = ["budget (solo peaks)", "time, s", "over serial", "pool peak (solo peaks)", "pool Rss (solo peaks)"]
 heading += ["both advance", "pages passed/iteration", "shift forecast/measured, s", "Python grants"]
 table: list[list[Any]] = [heading, *map(row, pairs)]
 blank = ["-"] * 6
-spread = f"{serial_s[0]:.1f} and {serial_s[1]:.1f}"
-table.append(["serial, under gpushare", spread, "1", *blank])
+table.append(["serial, under gpushare", " ".join(f"{s:.1f}" for s in serial_s), "1", *blank])
+if args.repeats > 1:
+    for budget, again in zip(budgets, zip(*runs, strict=True), strict=True):
+        mean_s = sum(p["wall_s"] for p in again) / args.repeats
+        table.append([f"mean at {budget}", f"{mean_s:.1f}", f"{mean_s / mean_serial:.3f}", *blank])
 table += [[f"serial, {k}", f"{s:.1f}", f"{s / mean_serial:.3f}", *blank] for k, s in plain.items()]
 figures = {"solo_peak_bytes": peak, "serial_s": serial_s, "pairs": pairs, **plain}
 for p in pairs:
