@@ -181,9 +181,9 @@ int gs_peak_kinds(gs_account job, uint64_t out[3]) {
   bool known = false;
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
     known = a.curve.known();
-    out[0] = a.kinds.persistent;
-    out[1] = a.kinds.activation;
-    out[2] = a.kinds.temporary;
+    out[0] = a.at_peak.persistent;
+    out[1] = a.at_peak.activation;
+    out[2] = a.at_peak.temporary;
   });
   return known ? 0 : fail("the job has no profile yet");
 }

@@ -12,4 +12,12 @@ inline uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
+// As of the last tick of the kernel, some milliseconds ago at most: a tenth of the price, and never
+// later than now_ns().
+inline uint64_t coarse_now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
 }  // namespace gpushare

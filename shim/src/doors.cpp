@@ -21,6 +21,7 @@ int32_t Governor::begin_job(uint32_t warmup) {
   ++jobs_;
   a.begun = a.setting_up = true;
   a.warmup_left = warmup;
+  a.trace_after = warmup;
   telemetry_->header(kJobs, jobs_);
   telemetry_->slot(a.id, kBeginNs, now_ns());
   set_state(a, kSetUp);
@@ -147,7 +148,10 @@ void Governor::open(Account& a) {
   a.held_max_here = a.held.load(std::memory_order_relaxed);
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
-  if (!a.curve.known() && a.warmup_left == 0) {
+  // With a saved profile the first iteration is passed over too: optimizers make their state in it.
+  bool warm = a.curve_given ? telemetry_->slot(a.id, kIterations) >= a.trace_after
+                            : !a.curve.known() && a.warmup_left == 0;
+  if (warm && !a.kinds.learned()) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));
     a.tracing = true;
   }
@@ -159,9 +163,10 @@ void Governor::open(Account& a) {
 
 void Governor::close(Account& a) {
   uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
-  bool profiled = a.tracing.exchange(false);
+  bool traced = a.tracing.exchange(false), profiled = traced && !a.curve_given;
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
+  if (traced) learn_kinds(a);
   learn(a, duration);
   telemetry_->add(a.id, kIterations, 1);
   telemetry_->slot(a.id, kLastIterationNs, duration);

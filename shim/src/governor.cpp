@@ -44,7 +44,7 @@ void Governor::add_pages(Account& a, uint64_t n, bool over) {
   telemetry_->header(kHeldPeak, held_peak_ * page);
   telemetry_->slot(a.id, kHeld, held * page);
   telemetry_->raise(a.id, kHeldMax, held * page);
-  telemetry_->event(a.id, kHeldChanged, held * page, now_ns());
+  telemetry_->event(a.id, kHeldChanged, held * page, coarse_now_ns());
 }
 
 void Governor::note_overrun(Account& a) {
@@ -94,7 +94,7 @@ void Governor::uncharge(uint32_t id, uint64_t n) {
   Account& a = accounts_[id];
   a.held.fetch_sub(n, std::memory_order_relaxed);
   held_ -= n;
-  last_free_ns_ = now_ns();
+  last_free_ns_ = coarse_now_ns();
   pump();
 }
 
@@ -130,7 +130,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, b
   uint64_t held = a.held.load(std::memory_order_relaxed) - n;
   a.held.store(held, std::memory_order_relaxed);
   held_ -= n;
-  last_free_ns_ = now_ns();
+  last_free_ns_ = coarse_now_ns();
   telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
   telemetry_->slot(id, kHeld, held * pool_.page_bytes());
   telemetry_->event(id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
@@ -155,13 +155,17 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
     --a.distrusted;
   }
   uint64_t page = pool_.page_bytes();
-  if (first) a.kinds = a.trace.finish();
   telemetry_->slot(a.id, kProfiled, 1);
   telemetry_->slot(a.id, kCurveLength, a.curve.length());
   telemetry_->slot(a.id, kResidue, a.curve.residue() * page);
   telemetry_->raise(a.id, kLargestOverrun, a.overrun_here * page);
   telemetry_->header(kHeadroom, headroom_ * page);
   if (first || rose || a.curve_version % 16 == 0) changed();
+}
+
+void Governor::learn_kinds(Account& a) {
+  a.at_peak = a.trace.finish();
+  a.kinds.learn(a.trace.take_made());
 }
 
 void Governor::changed() {

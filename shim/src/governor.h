@@ -18,6 +18,7 @@
 
 #include "allocation_log.h"
 #include "curve.h"
+#include "kinds.h"
 #include "pool.h"
 #include "safety.h"
 #include "telemetry.h"
@@ -38,16 +39,18 @@ struct Permit {
 };
 
 struct Account {
-  std::atomic<uint64_t> held{0};  // pages
-  std::atomic<int64_t> live{0};   // bytes of blocks handed out
-  std::atomic<int64_t> live_peak{0};
+  std::mutex heaps;  // guards the heaps of the account, and changes of what they count:
+  std::atomic<int64_t> live{0}, live_peak{0};  // bytes of blocks handed out
   std::atomic<uint64_t> allocations{0}, frees{0};
+
+  std::atomic<uint64_t> held{0};  // pages
   std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
   Recorder recorder;
   Trace trace;
+  Kinds kinds;
 
   // The rest is guarded by the governor's mutex.
   uint32_t id = 0;
@@ -57,9 +60,9 @@ struct Account {
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
-  uint64_t curve_version = 0;
+  uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;
-  PeakKinds kinds;
+  PeakKinds at_peak;
   Permit permit[kAccounts];
   bool live_job() const { return begun && !ended; }
   bool trusted() const { return curve.known() && distrusted == 0; }
@@ -181,6 +184,7 @@ class Governor {
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns);
+  void learn_kinds(Account& a);
   uint64_t pump();  // returns how many doors it opened
   void changed();
   void set_state(const Account& a, State state);

@@ -20,7 +20,9 @@ Heap::Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, ui
       stream_(stream),
       page_bytes_(governor->pool().page_bytes()),
       region_bytes_(region_bytes),
-      extent_least_(std::min<uint64_t>(kExtentLeast, region_bytes / 2)) {}
+      extent_least_(std::min<uint64_t>(kExtentLeast, region_bytes / 2)),
+      counts_(governor->account(account)),
+      mutex_(counts_.heaps) {}
 
 Heap::~Heap() {
   for (Region* r : regions_) {
@@ -32,11 +34,34 @@ Heap::~Heap() {
     }
     delete r;
   }
+  while (unused_) delete std::exchange(unused_, unused_->next);
 }
 
-Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait) {
+namespace {
+// For one writer at a time: no locked instruction.
+template <typename T>
+T add(std::atomic<T>& counter, T change) {
+  T sum = counter.load(std::memory_order_relaxed) + change;
+  counter.store(sum, std::memory_order_relaxed);
+  return sum;
+}
+}  // namespace
+
+void Heap::count_allocation(uint64_t bytes) {
+  int64_t live = add(counts_.live, static_cast<int64_t>(bytes));
+  if (live > counts_.live_peak.load(std::memory_order_relaxed))
+    counts_.live_peak.store(live, std::memory_order_relaxed);
+  add(counts_.allocations, uint64_t{1});
+}
+
+void Heap::count_free(uint64_t bytes) {
+  add(counts_.live, -static_cast<int64_t>(bytes));
+  add(counts_.frees, uint64_t{1});
+}
+
+Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
   if (bytes <= kSmallMost) return allocate_small(bytes, no_wait);
-  if (bytes < extent_least_) return {allocate_block(bytes, no_wait, nullptr), bytes};
+  if (bytes < extent_least_) return {allocate_block(bytes, no_wait, persistent, nullptr), bytes};
   return {allocate_extent(bytes, no_wait), bytes};
 }
 
@@ -50,6 +75,8 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   }
   auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
   map_->set(first, pages, span);
+  std::lock_guard lock(mutex_);
+  count_allocation(bytes);
   return governor_->pool().address(first);
 }
 
@@ -58,6 +85,8 @@ uint64_t Heap::release_extent(Span* span) {
   map_->set(span->first, span->pages, nullptr);
   governor_->unhold(span->first, span->pages, account_, stream_, true);
   delete span;
+  std::lock_guard lock(mutex_);
+  count_free(bytes);
   return bytes;
 }
 
@@ -71,10 +100,14 @@ uint64_t Heap::release(void* address, Span* span) {
   uint64_t offset = static_cast<uint64_t>(static_cast<char*>(address) - r->base);
   Block* b = r->at[offset / kGranule];
   if (!b || !b->used) return 0;
-  if (b->slab) return release_small(b->slab, offset - b->first * kGranule);
-  if (offset != b->first * kGranule) return 0;
-  uint64_t bytes = b->bytes;
-  release_block(b);
+  uint64_t bytes = 0;
+  if (b->slab) {
+    bytes = release_small(b->slab, offset - b->first * kGranule);
+  } else if (offset == b->first * kGranule) {
+    bytes = b->bytes;
+    release_block(b);
+  }
+  if (bytes) count_free(bytes);
   return bytes;
 }
 
@@ -104,7 +137,7 @@ std::string Heap::check() {
   std::lock_guard lock(mutex_);
   for (Region* r : regions_) {
     uint64_t covered = 0, used = 0;
-    std::vector<uint32_t> on_page(r->blocks_on_page.size(), 0);
+    std::vector<uint32_t> on_page(r->blocks_on_page.size(), 0), persistent = on_page;
     for (Block* b = r->at[0]; b; b = b->after) {
       if (b->first != covered) return "blocks of a region overlap or leave a gap";
       if (r->at[b->first] != b) return "a region lost a block";
@@ -113,10 +146,12 @@ std::string Heap::check() {
       used += b->used;
       if (!b->used) continue;
       uint64_t to = ((b->first + uint64_t{b->granules}) * kGranule - 1) / page_bytes_;
-      for (uint64_t p = b->first * kGranule / page_bytes_; p <= to; ++p) ++on_page[p];
+      for (uint64_t p = b->first * kGranule / page_bytes_; p <= to; ++p)
+        ++on_page[p], persistent[p] += b->persistent;
     }
     if (covered != r->at.size()) return "blocks of a region don't cover it";
-    if (used != r->used_blocks || on_page != r->blocks_on_page)
+    if (used != r->used_blocks || on_page != r->blocks_on_page ||
+        persistent != r->persistent_on_page)
       return "a region's counts are wrong";
     for (size_t p = 0; p < on_page.size(); ++p) {
       bool spare = spare_region_ == r && spare_page_ == p;

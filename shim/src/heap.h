@@ -2,7 +2,8 @@
 //
 //   up to 32 KiB   size classes in slabs; a slab is a block of the next level
 //   up to 8 MiB    good fit (two-level segregated lists) in regions, whose pages are charged when a
-//                  block first touches them and given up when the last one leaves
+//                  block first touches them and given up when the last one leaves; the place that
+//                  needs the fewest new pages, and where persistent blocks keep to themselves
 //   above          an extent of its own, given back to the pool at once
 //
 // A heap serves one stream, so what it reuses itself needs no wait on the device. All its state
@@ -58,8 +59,9 @@ class Heap {
     void* address;
     uint64_t bytes;  // what release() will return: the size class of a small block, else as asked
   };
-  // May wait for pages unless no_wait; throws OutOfMemory.
-  Allocation allocate(uint64_t bytes, bool no_wait);
+  // May wait for pages unless no_wait; throws OutOfMemory. `persistent`: expected to outlive its
+  // iteration.
+  Allocation allocate(uint64_t bytes, bool no_wait, bool persistent);
   // Never waits. Returns the block's bytes; 0 for an address that is no block's start.
   uint64_t release(void* address, Span* span);
   // Gives up regions and pages that hold no block.
@@ -73,41 +75,57 @@ class Heap {
   static constexpr int kFine = 8;  // lists per power of two
   static constexpr int kLists = 16 * kFine;
   static constexpr int kClasses = 40;
+  static constexpr int kCandidates = 16;                    // free blocks that are compared
+  static constexpr uint32_t kNewPage = 2, kPinnedPage = 3;  // costs of a place, see weigh()
 
   Allocation allocate_small(uint64_t bytes, bool no_wait);
-  void* allocate_block(uint64_t bytes, bool no_wait, Slab* slab);
+  void* allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab);
   void* allocate_extent(uint64_t bytes, bool no_wait);
   uint64_t release_small(Slab* slab, uint64_t offset);
   void release_block(Block* block);
   uint64_t release_extent(Span* span);
+  // With the lock in hand.
+  void count_allocation(uint64_t bytes);
+  void count_free(uint64_t bytes);
 
-  Block* find(uint64_t granules) const;
-  Block* split(Block* block, uint64_t granules);
+  struct Missing {
+    uint32_t count, first, last;  // pages of a region
+  };
+  // Where a block could go: at the begin or the end of a free one.
+  struct Place {
+    Block* block = nullptr;
+    uint32_t first = 0;  // granule of the region
+    Missing missing = {};
+    uint32_t cost = 0;
+  };
+  Place find(uint64_t granules, bool persistent) const;
+  Place weigh(Block* block, uint32_t first, uint64_t granules, bool persistent) const;
+  Block* split(const Place& place, uint64_t granules);
   void add_region();
   void remove_region(Region* region);
   void link(Block* block);
   void unlink(Block* block);
-  struct Missing {
-    uint32_t count, first, last;  // pages of a region
-  };
-  Missing pages_missing(const Block* block, uint64_t granules) const;
   bool try_take(Region* region, const Missing& missing, uint64_t charged, bool no_wait);
   std::pair<uint32_t, uint32_t> pages_of(const Block* block) const;
   void occupy(Block* block);
   void vacate(Block* block);
   void drop_spare();
-  static int list_for(uint64_t granules, bool round_up);
+  static int list_for(uint64_t granules);
+  Block* new_block();
+  void delete_block(Block* block);
 
   Governor* governor_;
   PageMap* map_;
   uint32_t account_;
   Stream stream_;
   uint64_t page_bytes_, region_bytes_, extent_least_;
-  std::mutex mutex_;
+  Account& counts_;
+  std::mutex& mutex_;  // the account's, so that counting what all its heaps do costs no more
   Block* lists_[kLists] = {};
   uint64_t nonempty_[kLists / 64] = {};
   Slab* partial_[kClasses] = {};  // slabs with room, per class
   std::vector<Region*> regions_;
+  Block* unused_ = nullptr;  // descriptors to use again
   // One emptied page stays charged, so that a block that comes and goes costs no trip to the pool.
   Region* spare_region_ = nullptr;
   uint32_t spare_page_ = 0;

@@ -11,7 +11,7 @@ namespace gpushare {
 struct Heap::Block {
   Region* region;
   uint32_t first, granules;
-  bool used;
+  bool used, persistent;
   Slab* slab;  // if it carries small blocks
   uint64_t bytes;
   Block *before, *after;   // neighbours by address
@@ -32,7 +32,7 @@ struct Region {
   Span span;
   char* base;
   uint32_t used_blocks;
-  std::vector<uint32_t> blocks_on_page;
+  std::vector<uint32_t> blocks_on_page, persistent_on_page;
   std::vector<bool> held;        // page is charged
   std::vector<Heap::Block*> at;  // granule -> block that starts there, or slab that covers it
 };

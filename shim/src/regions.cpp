@@ -1,25 +1,33 @@
 // Blocks of middle size: good fit in regions, whose pages are charged while a block lies on them.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "heap_blocks.h"
 
 namespace gpushare {
 
-int Heap::list_for(uint64_t granules, bool round_up) {
+int Heap::list_for(uint64_t granules) {
   if (granules < kFine) return static_cast<int>(granules);
   int top = 63 - std::countl_zero(granules);
-  uint64_t step = uint64_t{1} << (top - 3);
-  if (round_up) {
-    granules += step - 1;
-    top = 63 - std::countl_zero(granules);
-  }
   int fine = static_cast<int>((granules >> (top - 3)) & (kFine - 1));
   return std::min((top - 2) * kFine + fine, kLists - 1);
 }
 
+Heap::Block* Heap::new_block() {
+  if (!unused_) return new Block{};
+  Block* b = std::exchange(unused_, unused_->next);
+  *b = {};
+  return b;
+}
+
+void Heap::delete_block(Block* b) {
+  b->next = unused_;
+  unused_ = b;
+}
+
 void Heap::link(Block* b) {
-  int l = list_for(b->granules, false);
+  int l = list_for(b->granules);
   b->previous = nullptr;
   b->next = lists_[l];
   if (b->next) b->next->previous = b;
@@ -28,37 +36,81 @@ void Heap::link(Block* b) {
 }
 
 void Heap::unlink(Block* b) {
-  int l = list_for(b->granules, false);
+  int l = list_for(b->granules);
   (b->previous ? b->previous->next : lists_[l]) = b->next;
   if (b->next) b->next->previous = b->previous;
   if (!lists_[l]) nonempty_[l / 64] &= ~(uint64_t{1} << (l % 64));
 }
 
-Heap::Block* Heap::find(uint64_t granules) const {
-  int l = list_for(granules, true);
-  for (int word = l / 64; word < kLists / 64; ++word) {
-    uint64_t bits = nonempty_[word];
-    if (word == l / 64) bits &= ~uint64_t{0} << (l % 64);
-    if (bits) return lists_[word * 64 + std::countr_zero(bits)];
+// What it costs to put a block here. A page that is not charged yet is worth kNewPage. A persistent
+// block keeps a page for good that without it would soon be empty: that is worth a little more.
+Heap::Place Heap::weigh(Block* b, uint32_t first, uint64_t granules, bool persistent) const {
+  const Region* r = b->region;
+  auto from = static_cast<uint32_t>(first * kGranule / page_bytes_);
+  auto to = static_cast<uint32_t>(((first + granules) * kGranule - 1) / page_bytes_);
+  Place place{b, first, {0, from, to}, 0};
+  for (uint32_t p = from; p <= to; ++p) {
+    if (r->held[p]) {
+      bool others = r->blocks_on_page[p] > 0 && r->persistent_on_page[p] == 0;
+      if (persistent && others) place.cost += kPinnedPage;
+      continue;
+    }
+    if (place.missing.count++ == 0) place.missing.first = p;
+    place.missing.last = p;
+    place.cost += kNewPage;
   }
-  return nullptr;
+  return place;
 }
 
-Heap::Block* Heap::split(Block* b, uint64_t granules) {
-  unlink(b);
-  if (b->granules > granules) {
-    auto* rest = new Block{};
-    rest->region = b->region;
-    rest->first = b->first + static_cast<uint32_t>(granules);
-    rest->granules = b->granules - static_cast<uint32_t>(granules);
-    rest->before = b;
-    rest->after = b->after;
-    if (rest->after) rest->after->before = rest;
-    b->after = rest;
-    b->granules = static_cast<uint32_t>(granules);
-    b->region->at[rest->first] = rest;
-    link(rest);
+// The cheapest place at either end of one of the smallest free blocks that are large enough; of
+// equal ones the tightest.
+Heap::Place Heap::find(uint64_t granules, bool persistent) const {
+  Place best;
+  int looked_at = 0, list = list_for(granules);
+  auto consider = [&](const Place& place) {
+    bool better = !best.block || place.cost < best.cost ||
+                  (place.cost == best.cost && place.block->granules < best.block->granules);
+    if (better) best = place;
+  };
+  for (int word = list / 64; word < kLists / 64; ++word) {
+    uint64_t bits = nonempty_[word];
+    if (word == list / 64) bits &= ~uint64_t{0} << (list % 64);
+    for (; bits; bits &= bits - 1)
+      for (Block* b = lists_[word * 64 + std::countr_zero(bits)]; b; b = b->next) {
+        if (b->granules < granules) continue;
+        consider(weigh(b, b->first, granules, persistent));
+        if (best.cost == 0) return best;
+        auto end = b->first + b->granules - static_cast<uint32_t>(granules);
+        consider(weigh(b, end, granules, persistent));
+        if (best.cost == 0 || ++looked_at == kCandidates) return best;
+      }
   }
+  return best;
+}
+
+// Makes [first, first + granules) of a free block a block of its own; what is left stays free.
+Heap::Block* Heap::split(const Place& place, uint64_t granules) {
+  Block* b = place.block;
+  unlink(b);
+  auto cut = [this](Block* left, uint32_t at) {
+    Block* right = new_block();
+    right->region = left->region;
+    right->first = at;
+    right->granules = left->first + left->granules - at;
+    right->before = left;
+    right->after = left->after;
+    if (right->after) right->after->before = right;
+    left->after = right;
+    left->granules = at - left->first;
+    right->region->at[at] = right;
+    return right;
+  };
+  if (place.first > b->first) {
+    Block* left = b;
+    b = cut(left, place.first);
+    link(left);
+  }
+  if (b->granules > granules) link(cut(b, b->first + static_cast<uint32_t>(granules)));
   return b;
 }
 
@@ -70,9 +122,10 @@ void Heap::add_region() {
   r->span = {this, first, static_cast<uint32_t>(pages), 0, r};
   r->base = governor_->pool().address(first);
   r->blocks_on_page.assign(pages, 0);
+  r->persistent_on_page.assign(pages, 0);
   r->held.assign(pages, false);
   r->at.assign(region_bytes_ / kGranule, nullptr);
-  auto* b = new Block{};
+  Block* b = new_block();
   b->region = r;
   b->granules = static_cast<uint32_t>(region_bytes_ / kGranule);
   r->at[0] = b;
@@ -84,27 +137,14 @@ void Heap::add_region() {
 void Heap::remove_region(Region* r) {
   Block* b = r->at[0];
   unlink(b);
-  delete b;
+  delete_block(b);
   map_->set(r->span.first, r->span.pages, nullptr);
   governor_->release_range(r->span.first, r->span.pages);
   regions_.erase(std::find(regions_.begin(), regions_.end(), r));
   delete r;
 }
 
-// The pages of the place that are not held: how many, and from where to where.
-Heap::Missing Heap::pages_missing(const Block* b, uint64_t granules) const {
-  auto from = static_cast<uint32_t>(b->first * kGranule / page_bytes_);
-  auto to = static_cast<uint32_t>(((b->first + granules) * kGranule - 1) / page_bytes_);
-  Missing missing{0, from, to};
-  for (uint32_t p = from; p <= to; ++p) {
-    if (b->region->held[p]) continue;
-    if (missing.count++ == 0) missing.first = p;
-    missing.last = p;
-  }
-  return missing;
-}
-
-// Charges them, and if they are one run holds them too; false if it must wait.
+// Charges the missing pages, and if they are one run holds them too; false if it must wait.
 bool Heap::try_take(Region* r, const Missing& missing, uint64_t charged, bool no_wait) {
   if (missing.count <= charged) return true;
   if (charged || missing.last - missing.first + 1 != missing.count)
@@ -127,6 +167,7 @@ void Heap::occupy(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b);
   ++r->used_blocks;
+  for (uint32_t p = from; p <= to; ++p) r->persistent_on_page[p] += b->persistent;
   for (uint32_t p = from; p <= to; ++p)
     if (r->blocks_on_page[p]++ == 0 && spare_region_ == r && spare_page_ == p)
       spare_region_ = nullptr;
@@ -141,6 +182,7 @@ void Heap::vacate(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b);
   --r->used_blocks;
+  for (uint32_t p = from; p <= to; ++p) r->persistent_on_page[p] -= b->persistent;
   uint32_t begin = from;  // of the run of pages to give up
   auto give_up = [&](uint32_t end) {
     for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
@@ -168,21 +210,22 @@ void Heap::drop_spare() {
   governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
 }
 
-void* Heap::allocate_block(uint64_t bytes, bool no_wait, Slab* slab) {
+void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
   uint64_t granules = (bytes + kGranule - 1) / kGranule;
   uint64_t charged = 0;  // by a wait, not yet used
   for (;;) {
     std::unique_lock lock(mutex_);
-    Block* b = find(granules);
-    if (!b) {
+    Place place = find(granules, persistent);
+    if (!place.block) {
       add_region();
-      b = find(granules);
+      place = find(granules, persistent);
     }
-    Missing missing = pages_missing(b, granules);
-    if (try_take(b->region, missing, charged, no_wait)) {
+    Missing missing = place.missing;
+    if (try_take(place.block->region, missing, charged, no_wait)) {
       if (charged > missing.count) governor_->uncharge(account_, charged - missing.count);
-      b = split(b, granules);
+      Block* b = split(place, granules);
       b->used = true;
+      b->persistent = persistent;
       b->bytes = bytes;
       b->slab = slab;
       occupy(b);
@@ -196,6 +239,7 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, Slab* slab) {
         partial_[slab->size_class] = slab;
       } else {
         b->region->at[b->first] = b;
+        count_allocation(bytes);
       }
       return address;
     }
@@ -218,12 +262,12 @@ void Heap::release_block(Block* b) {
     r->at[b->first + g] = nullptr;
   b->used = false;
   b->slab = nullptr;
-  auto absorb = [r](Block* left, Block* right) {
+  auto absorb = [this, r](Block* left, Block* right) {
     left->granules += right->granules;
     left->after = right->after;
     if (right->after) right->after->before = left;
     r->at[right->first] = nullptr;
-    delete right;
+    delete_block(right);
   };
   if (b->after && !b->after->used) {
     unlink(b->after);

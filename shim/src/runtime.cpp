@@ -29,16 +29,20 @@ Heap& Runtime::heap(uint32_t account, Stream stream) {
   return *slot;
 }
 
+// Small blocks and extents lie on pages of their own, whatever their kind.
+bool Runtime::will_persist(Account& a, uint64_t bytes) const {
+  if (bytes <= Heap::kSmallMost || bytes >= Heap::kExtentLeast || a.id == GS_SHARED) return true;
+  if (a.in_iteration.load(std::memory_order_relaxed))
+    return a.kinds.persistent(a.recorder.ordinal(), bytes);
+  a.kinds.note_set_up(bytes);
+  return true;
+}
+
 void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait) {
   Account& a = governor_.account(account);
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   if (a.door_pending.load(std::memory_order_acquire) && !no_wait) governor_.pass_door(account);
-  auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait);
-  auto size = static_cast<int64_t>(block_bytes);
-  int64_t live = a.live.fetch_add(size, std::memory_order_relaxed) + size;
-  if (live > a.live_peak.load(std::memory_order_relaxed))
-    a.live_peak.store(live, std::memory_order_relaxed);
-  a.allocations.fetch_add(1, std::memory_order_relaxed);
+  auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait, will_persist(a, bytes));
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed));
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes);
@@ -60,8 +64,6 @@ bool Runtime::release(void* address) {
   if (governor_.log().on()) log(Logged::kFreed, a.id, heap->stream(), address, 0);
   uint64_t bytes = heap->release(address, span);
   if (bytes == 0) return false;
-  a.live.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  a.frees.fetch_add(1, std::memory_order_relaxed);
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.freed(address, bytes);
   return true;
 }

@@ -29,6 +29,7 @@ class Runtime {
 
  private:
   Heap& heap(uint32_t account, Stream stream);
+  bool will_persist(Account& a, uint64_t bytes) const;
   void log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes);
 
   Telemetry* telemetry_;

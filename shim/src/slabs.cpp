@@ -38,6 +38,7 @@ Heap::Allocation Heap::allocate_small(uint64_t bytes, bool no_wait) {
           partial_[c] = s->next;
           if (s->next) s->next->previous = nullptr;
         }
+        count_allocation(s->size);
         return {s->base + uint64_t{i} * s->size, s->size};
       }
     }
@@ -50,7 +51,7 @@ Heap::Allocation Heap::allocate_small(uint64_t bytes, bool no_wait) {
     s->free.resize(s->count);
     for (uint32_t i = 0; i < s->count; ++i) s->free[i] = static_cast<uint16_t>(s->count - 1 - i);
     try {
-      allocate_block(slab_bytes(size), no_wait, s);
+      allocate_block(slab_bytes(size), no_wait, true, s);
     } catch (...) {
       delete s;
       throw;

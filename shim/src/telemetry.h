@@ -99,7 +99,7 @@ enum EventKind : uint64_t {
   kDoorWaitEnd,
   kMemoryWaitBegin,
   kMemoryWaitEnd,
-  kHeldChanged,
+  kHeldChanged,  // its time is that of the kernel's last tick
   kOverrun
 };
 

@@ -29,11 +29,15 @@ PeakKinds Trace::finish() {
 
   PeakKinds kinds;
   std::unordered_map<const void*, size_t> born;  // allocated in this iteration, alive
+  std::vector<size_t> place(events_.size());     // of an allocation, among the allocations
+  made_.clear();
   int64_t older = static_cast<int64_t>(live_at_start_);
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& e = events_[i];
     if (e.bytes > 0) {
       born[e.address] = i;
+      place[i] = made_.size();
+      made_.push_back({static_cast<uint64_t>(e.bytes), true});
       continue;
     }
     auto it = born.find(e.address);
@@ -44,6 +48,7 @@ PeakKinds Trace::finish() {
     bool at_peak = it->second < peak && i >= peak;
     uint64_t bytes = static_cast<uint64_t>(-e.bytes);
     if (at_peak) (i - it->second <= kTemporarySpan ? kinds.temporary : kinds.activation) += bytes;
+    made_[place[it->second]].persistent = false;
     born.erase(it);
   }
   for (auto [address, i] : born)

@@ -1,9 +1,12 @@
-// The allocations and frees of one profiled iteration, to tell what its peak is made of.
+// The allocations and frees of one iteration, to tell what its peak is made of, and what remains.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "kinds.h"
 
 namespace gpushare {
 
@@ -19,6 +22,8 @@ class Trace {
   // Persistent: alive before the iteration or after it. Temporary: gone within kTemporarySpan
   // events of its allocation. Activation: the rest.
   PeakKinds finish();
+  // After finish(): each allocation in order, and whether it was alive at the end.
+  std::vector<Kinds::Made> take_made() { return std::move(made_); }
 
  private:
   static constexpr uint32_t kTemporarySpan = 8;
@@ -28,6 +33,7 @@ class Trace {
   };
   std::mutex mutex_;
   std::vector<Event> events_;
+  std::vector<Kinds::Made> made_;
   uint64_t live_at_start_ = 0;
 };
 

@@ -50,7 +50,7 @@ void random_blocks(uint64_t seed) {
   for (int step = 0; step < 4000; ++step) {
     uint64_t bytes = 1 + (random() % (uint64_t{1} << (6 + random() % 18)));
     if ((random() % 2 || live.empty()) && live_bytes + bytes < 60u << 20) {
-      auto [address, size] = w.heap.allocate(bytes, false);
+      auto [address, size] = w.heap.allocate(bytes, false, random() % 4 == 0);
       char* p = static_cast<char*>(address);
       CHECK(reinterpret_cast<uintptr_t>(p) % 64 == 0);
       CHECK(size >= bytes);
@@ -85,7 +85,7 @@ void random_blocks(uint64_t seed) {
 
 void refuses_what_is_no_block() {
   World w;
-  auto [address, size] = w.heap.allocate(100000, false);
+  auto [address, size] = w.heap.allocate(100000, false, false);
   char* p = static_cast<char*>(address);
   Span* span = w.map.find(w.governor.pool().index(p));
   CHECK(w.heap.release(p + 64, span) == 0);
@@ -97,7 +97,7 @@ void too_much_is_an_error_with_figures() {
   World w;
   bool refused = false;
   try {
-    w.heap.allocate((kBudgetPages + 1) * kPage, false);
+    w.heap.allocate((kBudgetPages + 1) * kPage, false, false);
   } catch (const OutOfMemory& e) {
     refused = strstr(e.what(), "258.0 MiB") && strstr(e.what(), "the budget is 256.0 MiB");
   }
@@ -105,10 +105,87 @@ void too_much_is_an_error_with_figures() {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Pages left when, of blocks taken by turns, those have gone that were to go.
+uint64_t left_by_those_who_stay(bool told) {
+  World w;
+  std::vector<char*> brief;
+  uint64_t bytes = 600000;
+  for (int n = 0; n < 40; ++n) {
+    brief.push_back(static_cast<char*>(w.heap.allocate(bytes, false, false).address));
+    w.heap.allocate(bytes / 4, false, told);
+  }
+  for (char* p : brief) w.release(p, bytes);
+  w.heap.trim();
+  CHECK_EMPTY(w.heap.check());
+  return w.governor.account(1).held;
+}
+
+void persistent_blocks_keep_to_themselves() {
+  CHECK(2 * left_by_those_who_stay(true) <= left_by_those_who_stay(false));
+}
+
+void a_place_on_charged_pages_comes_first() {
+  World w;
+  auto take = [&](uint64_t quarters) {
+    return static_cast<char*>(w.heap.allocate(quarters * kPage / 4, false, false).address);
+  };
+  // A hole of six quarters of a page on two charged pages. At the end of the region five quarters
+  // are left: tighter, but one more page.
+  take(1);
+  char* hole = take(6);
+  take(1);
+  for (uint64_t quarters : {12, 12, 12, 15}) take(quarters);
+  uint64_t held = w.governor.account(1).held;
+  CHECK(held == 15);
+  w.release(hole, 6 * kPage / 4);
+  CHECK(take(5) == hole);
+  CHECK(w.governor.account(1).held == held);
+}
+
+void what_an_iteration_keeps_is_foreseen() {
+  auto kinds = std::make_unique<Kinds>();
+  kinds->note_set_up(1000);
+  CHECK(kinds->persistent(0, 1000));  // a gradient of a parameter
+  CHECK(!kinds->persistent(0, 2000));
+  CHECK(!kinds->learned());
+  kinds->learn({{1000, false}, {2000, true}, {2000, false}, {2000, true}});
+  CHECK(kinds->learned());
+  CHECK(!kinds->persistent(0, 1000));
+  CHECK(kinds->persistent(1, 2000));
+  CHECK(!kinds->persistent(2, 2000));
+  CHECK(kinds->persistent(0, 2000));  // elsewhere: as most of its size
+  CHECK(!kinds->persistent(9, 1000));
+  CHECK(!kinds->persistent(9, 3000));  // never seen
+  // More sizes than there is room for are forgotten, not mixed up.
+  for (uint64_t n = 0; n < 5000; ++n) kinds->note_set_up(64 * n + 1);
+  CHECK(!kinds->persistent(9, 2));
+}
+
+void a_trace_tells_what_remains() {
+  Trace trace;
+  char bytes[4];
+  trace.start(0);
+  trace.allocated(&bytes[0], 10);
+  trace.allocated(&bytes[1], 20);
+  trace.freed(&bytes[0], 10);
+  trace.allocated(&bytes[0], 30);
+  trace.freed(&bytes[3], 5);  // older
+  trace.finish();
+  std::vector<Kinds::Made> made = trace.take_made();
+  CHECK(made.size() == 3);
+  CHECK(made[0].bytes == 10 && !made[0].persistent);
+  CHECK(made[1].bytes == 20 && made[1].persistent);
+  CHECK(made[2].bytes == 30 && made[2].persistent);
+}
+
 }  // namespace
 
 int main() {
   for (uint64_t seed = 0; seed < 30; ++seed) random_blocks(seed);
+  persistent_blocks_keep_to_themselves();
+  a_place_on_charged_pages_comes_first();
+  what_an_iteration_keeps_is_foreseen();
+  a_trace_tells_what_remains();
   refuses_what_is_no_block();
   too_much_is_an_error_with_figures();
   printf("heap: ok\n");

@@ -39,6 +39,10 @@ MUTANTS = [
         "",
     ),
     ("copying", "doors.cpp", "if (accounts_[w->id].saved && has_a_place(*w)) return false;", ";"),
+    ("heap", "regions.cpp", "if (persistent && others) place.cost += kPinnedPage;", ""),
+    ("heap", "regions.cpp", "    place.cost += kNewPage;\n", ""),
+    ("heap", "kinds.cpp", "&& table->made[ordinal].bytes == bytes", ""),
+    ("heap", "trace.cpp", "made_[place[it->second]].persistent = false;", ""),
     ("pool", "pool.cpp", "event = std::max(event, page.freed_at);", "if (!event) event = page.freed_at;"),
 ]
 # Each as a program of its own; the governor needs all but the heaps. The slowest takes 13 s.
@@ -52,10 +56,12 @@ GOVERNOR = [
     "pool",
     "curve",
     "trace",
+    "kinds",
+    "allocation_log",
     "telemetry",
 ]
 GOVERNOR += ["gil", "devices/host"]
-SOURCES = {"governor": GOVERNOR, "copying": GOVERNOR}
+SOURCES = {"governor": GOVERNOR, "copying": GOVERNOR, "heap": [*GOVERNOR, "heap", "slabs", "regions"]}
 LONGEST_S = 40
 
 
