@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # some test runners start us with it ignored
 os.environ.setdefault("GPUSHARE_TEST_SEED", str(random.randrange(10**6)))
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
 Run = Callable[..., subprocess.CompletedProcess[str]]

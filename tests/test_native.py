@@ -88,10 +88,10 @@ class Heap(RuleBasedStateMachine):
         try:
             address = shim.allocate(count, account)
         except library.NativeError:
-            held = shim.pool_state().held_bytes
+            pool = shim.pool_state()
             # Refused only where its pages really don't fit: small blocks come in slabs of up to 512 KiB, and
             # a region may need one page more than it fills.
-            assert held + max(count, SLAB) + 2 * PAGE > BUDGET
+            assert pool.held_bytes + max(count, SLAB) + 2 * PAGE > pool.budget_bytes
             return
         assert address % 64 == 0
         assert shim.owner(address) == account
@@ -114,17 +114,30 @@ class Heap(RuleBasedStateMachine):
     def trim(self, account: int) -> None:
         shim.trim(account)
 
+    @rule(pages=st.integers(BUDGET // PAGE // 4, BUDGET // PAGE))
+    def change_the_budget(self, pages: int) -> None:
+        before = shim.pool_state()
+        try:
+            shim.budget_set(pages * PAGE)
+        except library.NativeError:
+            assert pages * PAGE < before.held_bytes
+            assert shim.pool_state().budget_bytes == before.budget_bytes
+        else:
+            assert shim.pool_state().budget_bytes == pages * PAGE
+
     @invariant()
     def within_the_budget(self) -> None:
         shim.check()
         live = sum(count for _, count, _, _ in self.blocks)
-        assert live <= shim.pool_state().held_bytes <= BUDGET
+        pool = shim.pool_state()
+        assert live <= pool.held_bytes <= pool.budget_bytes
 
     def teardown(self) -> None:
         while self.blocks:
             self._free(-1)
         for account in range(3):
             shim.trim(account)
+        shim.budget_set(BUDGET)
         state = shim.pool_state()
         assert state.held_bytes == 0
         assert state.free_ranges == 1

@@ -17,7 +17,8 @@ from gpushare.scheduling.thread import SchedulerThread
 def main(control_descriptor: int) -> int:
     """Run what the first message asks for; 0 when every job has ended, however it did."""
     faulthandler.register(signal.SIGQUIT)  # where all threads are, into the host's log
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells us; `isolation.signals` refines it
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # the parent tells us of it
+        signal.signal(signal.SIGINT, lambda *_: None)  # not SIG_IGN, which programs would inherit
     control = Control(control_descriptor)
     messages = control.messages()
     start = next(messages)
@@ -67,7 +68,6 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     parts.install()
     scheduler = SchedulerThread(
         policy=start["policy"],
-        budget_bytes=start["budget_bytes"],
         note=lambda text: control.send("note", message=text),
     )
     scheduler.start()

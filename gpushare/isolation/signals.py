@@ -32,7 +32,9 @@ class _Table:
     """A job's handlers and its timer."""
 
     def __init__(self) -> None:
-        self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+        ignored = _getsignal(signal.SIGINT) is signal.SIG_IGN  # since before python started
+        first = signal.SIG_IGN if ignored else signal.default_int_handler
+        self.handlers: dict[int, Any] = {signal.SIGINT: first}
         self.timer: threading.Timer | None = None
         self.due_s = 0.0
         self.interval_s = 0.0
@@ -197,8 +199,7 @@ def _after_fork_in_child() -> None:
 
 
 def install() -> None:
-    """Route the host's signals and replace the functions. Main thread only."""
-    _signal(signal.SIGINT, lambda *_: None)  # the parent tells us; not SIG_IGN, which programs would inherit
+    """Route the host's signals and replace the functions. Main thread only. SIGINT is the entry's."""
     for number in ROUTED:
         _signal(number, _on_host_signal)
     module: Any = signal

@@ -95,7 +95,9 @@ class Run:
     def execute(self) -> None:
         """Start the host and follow it to its end. Main thread only."""
         started = time.monotonic()
-        before = signal.signal(signal.SIGINT, self._on_interrupt)
+        before = signal.getsignal(signal.SIGINT)
+        if before is not signal.SIG_IGN:  # as nohup and shell scripts do it, and python leaves it
+            signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             host, specs, theirs = self._start()
             host.send(self._start_message(specs))

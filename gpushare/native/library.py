@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 2
+API_VERSION = 3
 
 _shim: ctypes.CDLL | None = None
 
@@ -66,6 +66,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_check": (ctypes.c_int, ()),
     "gs_telemetry_bytes": (ctypes.c_uint64, ()),
     "gs_pool_get": (ctypes.c_int, (_U64S,)),
+    "gs_budget_set": (ctypes.c_int, (_U64,)),
     "gs_try_alloc": (_PTR, (_U64, _I32, _I32, _U64, ctypes.c_uint32)),
     "gs_free": (None, (_PTR, _I32, _U64)),
 }

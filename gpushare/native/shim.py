@@ -236,15 +236,25 @@ class PoolState:
     held_bytes: int
     headroom_bytes: int
     shared_bytes: int
+    budget_bytes: int
     free_ranges: int
 
 
 def pool_state() -> PoolState:
-    """Held by all, kept for overruns, held by nobody's job; ranges of free addresses."""
-    out = (ctypes.c_uint64 * 4)()
+    """Held by all, kept for overruns, held by nobody's job, the budget; ranges of free addresses."""
+    out = (ctypes.c_uint64 * 5)()
     if lib().gs_pool_get(out) != 0:
         raise NativeError(last_error())
     return PoolState(*out)
+
+
+def budget_set(budget_bytes: int) -> None:
+    """Raise the budget now, or lower it as soon as the open iterations can end within the new one.
+
+    :raises NativeError: less than the jobs need, or more than half the addresses that were reserved.
+    """
+    if lib().gs_budget_set(budget_bytes) != 0:
+        raise NativeError(last_error())
 
 
 def check() -> None:

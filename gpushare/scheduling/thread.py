@@ -25,14 +25,13 @@ class SchedulerThread:
     :param note: tells the user something.
     """
 
-    def __init__(self, *, policy: str, budget_bytes: int, note: Note) -> None:
+    def __init__(self, *, policy: str, note: Note) -> None:
         self._policy, self._shares = POLICIES[policy], policy in SHARING
         self._note = note
         self._pace = Pace()
-        self._told = self._take_turns = False
-        self._budget_bytes = budget_bytes
+        self._told = False
         self._accounts: list[int] = []
-        self._versions: dict[int, int] = {}
+        self._looked_at: tuple[dict[int, int], bool, int] | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpushare-scheduler", daemon=True)
@@ -73,13 +72,14 @@ class SchedulerThread:
         curves = {account: shim.curve_get(account) for account in accounts}
         versions = {account: curve.version for account, curve in curves.items() if curve}
         take_turns = self._shares and self._look_at_pace(accounts)
-        if versions == self._versions and take_turns == self._take_turns:
-            return
-        self._versions, self._take_turns = versions, take_turns
-        jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         pool = shim.pool_state()
+        looked_at = versions, take_turns, pool.budget_bytes
+        if looked_at == self._looked_at:
+            return
+        self._looked_at = looked_at
+        jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        for permit in self._policy(Snapshot(self._budget_bytes, jobs, reserved_bytes, take_turns)):
+        for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved_bytes, take_turns)):
             ordinal = shim.NEVER if permit.ordinal is None else permit.ordinal
             shim.permit_set(permit.account, permit.after, ordinal, round(permit.shift_s * 1e9))
 

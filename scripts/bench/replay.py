@@ -152,8 +152,10 @@ def record(script: Path, folder: Path) -> Path:
 
 def row(m: dict[str, Any]) -> list[Any]:
     live = m["live"]
-    by_iteration = m["ours"]["by_iteration"]
-    growth = by_iteration[-2] / by_iteration[1] if len(by_iteration) > 3 else None
+    peaks = m["ours"]["by_iteration"][1:-1]
+    half = len(peaks) // 2
+    # A pair's iterations are those of two jobs, of which one ends first.
+    growth = max(peaks[half:]) / max(peaks[:half]) if half and "+" not in m["name"] else None
     ratios = [f"{peak / live:.3f}" for peak in (m["ours"]["held"], m["pytorch"], m["expandable"], m["ideal"])]
     return [m["name"], m["allocations"], f"{live / 2**20:.0f}", *ratios, f"{growth:.3f}" if growth else "-"]
 
@@ -175,7 +177,7 @@ def main() -> None:
             there = [Step(s.time_ns, s.job + 1000, s.block, s.bytes) for s in logs[other]]
             found.append(measure(f"{one} + {other}", merged(logs[one], there)))
     heading = ["log", "allocations", "live, MiB", "held/live", "PyTorch", "expandable", "offline packer"]
-    table = [[*heading, "iteration before last / second"], *map(row, found)]
+    table = [[*heading, "later half of the iterations / first"], *map(row, found)]
     if args.logs:
         for line in table:
             print(" | ".join(map(str, line)))

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 2
+#define GS_API_VERSION 3
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_SHARED 0  // the account of what no job owns
@@ -96,8 +96,11 @@ GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
 GS_EXPORT int gs_graph_seen(void);  // whether torch has numbered a graph node through the shim
 // Walks pool and heaps. 0 if every invariant holds, else -1 with gs_last_error() set.
 GS_EXPORT int gs_check(void);
-// Now: bytes held by all, headroom, held by `shared`; number of ranges of free addresses.
-GS_EXPORT int gs_pool_get(uint64_t out[4]);
+// Now: bytes held by all, headroom, held by `shared`, budget; number of ranges of free addresses.
+GS_EXPORT int gs_pool_get(uint64_t out[5]);
+// Raises the budget, or lowers it as soon as the open iterations can end within the new one. -1 if
+// it is less than the jobs need, or more than addresses were reserved for (half of address_bytes).
+GS_EXPORT int gs_budget_set(uint64_t bytes);
 
 #ifdef __cplusplus
 }

@@ -257,7 +257,14 @@ int gs_check(void) {
   return wrong.empty() ? 0 : fail(wrong);
 }
 
-int gs_pool_get(uint64_t out[4]) {
+int gs_budget_set(uint64_t bytes) {
+  Runtime* r = active();
+  if (!r) return fail("not started");
+  std::string why = r->governor().set_budget(bytes / r->governor().pool().page_bytes());
+  return why.empty() ? 0 : fail(why);
+}
+
+int gs_pool_get(uint64_t out[5]) {
   Runtime* r = active();
   if (!r) return fail("not started");
   PoolState s = r->governor().pool_state();
@@ -265,7 +272,8 @@ int gs_pool_get(uint64_t out[4]) {
   out[0] = s.held * page;
   out[1] = s.headroom * page;
   out[2] = s.shared * page;
-  out[3] = s.free_ranges;
+  out[3] = s.budget * page;
+  out[4] = s.free_ranges;
   return 0;
 }
 

@@ -123,7 +123,8 @@ bool Governor::may_open(Account& a, const Waiter* self) {
     if (o.open && (o.alone || !o.trusted())) return false;
   for (const Waiter* w : memory_waiters_)
     if (has_a_place(*w)) return false;
-  if (!safe_after(a, 0, a.curve.claim(0), budget_ - headroom_)) return false;
+  uint64_t budget = std::min(budget_, wanted_budget_);
+  if (!safe_after(a, 0, a.curve.claim(0), budget - std::min(budget, headroom_))) return false;
   return permits_hold(a);
 }
 

@@ -10,8 +10,7 @@ namespace gpushare {
 
 namespace {
 
-constexpr uint32_t kDistrustFor = 20;       // iterations alone after an overrun beyond the headroom
-constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
+constexpr uint32_t kDistrustFor = 20;  // iterations alone after an overrun beyond the headroom
 
 }  // namespace
 
@@ -20,6 +19,7 @@ Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t 
     : pool_(device, page_bytes, budget_pages, address_pages),
       policy_(policy),
       budget_(budget_pages),
+      wanted_budget_(budget_pages),
       headroom_(budget_pages >= 64  ? 2
                 : budget_pages >= 8 ? 1
                                     : 0),
@@ -201,7 +201,8 @@ void Governor::tick() {
 
 PoolState Governor::pool_state() {
   Lock lock(mutex_);
-  return {held_, headroom_, accounts_[0].held.load(std::memory_order_relaxed), pool_.free_ranges()};
+  return {held_, headroom_, accounts_[0].held.load(std::memory_order_relaxed), budget_,
+          pool_.free_ranges()};
 }
 
 std::string Governor::check() {

@@ -26,6 +26,8 @@
 
 namespace gpushare {
 
+constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
+
 enum class Policy { kUnmanaged, kTemporal, kZico };
 
 // Arrives in Python as RuntimeError, as torch's own CPU allocation failures do.
@@ -69,7 +71,7 @@ struct Account {
 };
 
 struct PoolState {
-  uint64_t held, headroom, shared;  // pages
+  uint64_t held, headroom, shared, budget;  // pages
   uint64_t free_ranges;
 };
 
@@ -80,8 +82,10 @@ class Governor {
 
   Pool& pool() { return pool_; }  // its page arithmetic needs no lock; all else does
   Account& account(uint32_t id) { return accounts_[id]; }
-  AllocationLog& log() { return log_; }  // has a lock of its own, the innermost
-  uint64_t budget_pages() const { return budget_; }
+  AllocationLog& log() { return log_; }              // has a lock of its own, the innermost
+  uint64_t budget_pages() const { return budget_; }  // before jobs run
+  // Raises or lowers the budget, in pages; see budget.cpp. Why not, or nothing.
+  std::string set_budget(uint64_t pages);
 
   // Charges n pages. try_charge never waits; charge waits until the step is safe, or throws
   // OutOfMemory. With no_wait the caller holds a lock that other jobs may want: it takes what the
@@ -152,6 +156,9 @@ class Governor {
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  uint64_t least_budget() const;
+  void settle_budget();
+
   Verdict judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns, bool* over);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit);
   uint64_t claim_of(const Account& a) const;
@@ -190,6 +197,7 @@ class Governor {
   void set_state(const Account& a, State state);
   bool all_parked(uint32_t except, bool set_up_too) const;
   bool stuck(bool among_open) const;
+  bool all_threads_wait() const;
   void resolve_wedge();
 
   bool has_room_to_return(const Waiter& w) const;
@@ -205,7 +213,7 @@ class Governor {
   std::mutex mutex_;
   Pool pool_;
   Policy policy_;
-  uint64_t budget_, headroom_, held_ = 0, held_peak_ = 0;
+  uint64_t budget_, wanted_budget_, headroom_, held_ = 0, held_peak_ = 0;
   std::vector<Account> accounts_{kAccounts};
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;

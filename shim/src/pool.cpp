@@ -74,23 +74,34 @@ void Pool::list_remove(PageIndex page) {
 }
 
 void Pool::make_room(uint32_t account) {
-  if (backed_ < budget_pages_) return;
+  if (backed_ >= budget_pages_) drop_one(account);
+}
+
+void Pool::set_budget(uint64_t pages) {
+  budget_pages_ = pages;
+  while (backed_ > budget_pages_ && drop_one(kNobody)) {
+  }
+}
+
+// Gives an idle page back to the system, for `account` to have one elsewhere.
+bool Pool::drop_one(uint32_t account) {
   // The oldest page whose last user is done; on a synchronous device that is the oldest.
   PageIndex victim = oldest_;
   while (victim != kNoPage && !device_->passed(page_[victim].freed_on, page_[victim].freed_at))
     victim = page_[victim].next;
   if (victim == kNoPage) victim = oldest_;
-  if (victim == kNoPage) return;  // can't be: held pages are charged, and charges stay in budget
+  if (victim == kNoPage) return false;  // can't be: held pages are charged, in the budget
   Page& p = page_[victim];
   device_->finish(p.freed_on, p.freed_at);
-  if (p.last_account != account) ++counters_.changed_owner;
+  if (account != kNobody && p.last_account != account) ++counters_.changed_owner;
   list_remove(victim);
   device_->drop(address(victim), page_bytes_);
   p.backed = false;
-  p.last_account = 255;
+  p.last_account = kNobody;
   p.freed_at = 0;
   --backed_;
   ++counters_.dropped;
+  return true;
 }
 
 void Pool::wait_for_previous_users(PageIndex first, uint64_t n, Stream stream) {
@@ -120,7 +131,7 @@ void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream) {
       make_room(account);
       page.backed = true;
       ++backed_;
-    } else if (page.last_account != account && page.last_account != 255) {
+    } else if (page.last_account != account && page.last_account != kNobody) {
       ++counters_.changed_owner;
     }
     page.last_account = static_cast<uint8_t>(account);
@@ -136,7 +147,7 @@ uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
       ++saved;
       device_->forget(address(p), page_bytes_);
       page.use = Use::kReserved;
-      page.last_account = 255;
+      page.last_account = kNobody;
       continue;
     }
     page.use = Use::kReserved;

@@ -21,6 +21,7 @@ namespace gpushare {
 
 using PageIndex = uint32_t;
 constexpr PageIndex kNoPage = UINT32_MAX;
+constexpr uint8_t kNobody = 255;  // no account has this number
 
 struct PoolCounters {
   uint64_t dropped = 0;        // pages given back to the system to make room at other addresses
@@ -62,6 +63,8 @@ class Pool {
   uint64_t save(uint32_t account);
   void restore(uint32_t account);
   void release_range(PageIndex first, uint64_t n);
+  // Pages that this budget has no room for go back to the system. No more than it may be held.
+  void set_budget(uint64_t pages);
 
   // Empty if every invariant holds, else what is wrong. `held` is the sum of all charges.
   std::string check(uint64_t held) const;
@@ -71,8 +74,8 @@ class Pool {
   struct Page {
     Use use = Use::kFree;
     bool backed = false;
-    bool listed = false;         // in the list of backed pages that nobody holds
-    uint8_t last_account = 255;  // 255: never held since it was dropped
+    bool listed = false;             // in the list of backed pages that nobody holds
+    uint8_t last_account = kNobody;  // not held since it was dropped
     PageIndex next = kNoPage, previous = kNoPage;
     Stream freed_on = 0;
     Event freed_at = 0;
@@ -83,6 +86,7 @@ class Pool {
   void list_push(PageIndex page);
   void list_remove(PageIndex page);
   void make_room(uint32_t account);
+  bool drop_one(uint32_t account);
   void wait_for_previous_users(PageIndex first, uint64_t n, Stream stream);
 
   Device* device_;

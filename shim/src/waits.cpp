@@ -11,6 +11,7 @@ namespace gpushare {
 
 namespace {
 constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
+constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that could free anything
 constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
 }  // namespace
 
@@ -65,6 +66,7 @@ void Governor::release(Waiter& w) {
 
 // Grants what can be granted now: memory first, then doors, each in the order of asking.
 uint64_t Governor::pump() {
+  settle_budget();
   uint64_t opened = 0;
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
@@ -153,6 +155,13 @@ bool Governor::stuck(bool among_open) const {
   return any && !(memory_waiters_.empty() && door_waiters_.empty());
 }
 
+// Whether each thread of each job waits here.
+bool Governor::all_threads_wait() const {
+  return std::ranges::all_of(accounts(), [](const Account& a) {
+    return !a.id || !a.live_job() || a.threads == a.waiting_threads;
+  });
+}
+
 // The safety check can't foresee bytes that exceed their claim. When nothing has moved for a while,
 // the budget itself (headroom included) is the last reserve; then a job's pages are copied out
 // (copying_out.cpp); where that can't be, the job that overran, else the one that asked last or
@@ -165,7 +174,8 @@ void Governor::resolve_wedge() {
     return;
   }
   if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
-  if (now - std::max(wedged_since_ns_, last_free_ns_) < kWedgeNs) return;
+  uint64_t patience = all_threads_wait() ? kSureWedgeNs : kWedgeNs;
+  if (now - std::max(wedged_since_ns_, last_free_ns_) < patience) return;
   wedged_since_ns_ = 0;
   Waiter* victim = nullptr;
   for (Waiter* w : memory_waiters_) {

@@ -3,6 +3,7 @@
 //   heap       blocks that the heap serves, and glibc's posix_memalign/free of the same sizes
 //   threads N  the same in N threads of N jobs at once
 //   extents N  an extent taken from the pool and returned, with N others live
+//   count B N  N pairs of B bytes and nothing else, for counting instructions
 //
 // Prints one line per size: bytes, nanoseconds, and for `heap` those of glibc.
 #include <algorithm>
@@ -104,6 +105,12 @@ void extents(uint64_t live) {
   printf("%llu %.1f\n", static_cast<unsigned long long>(kBytes + 1), pair_ns(job, kBytes + 1));
 }
 
+void count(uint64_t bytes, int pairs) {
+  start(uint64_t{1} << 30, 2 << 20, 32 << 20);
+  gs_account job = begin();
+  while (pairs-- > 0) gs_free(gs_alloc(bytes, -1, job, 0, 0), -1, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -115,6 +122,8 @@ int main(int argc, char** argv) {
     threads(n);
   else if (strcmp(part, "extents") == 0 && n > 0)
     extents(static_cast<uint64_t>(n));
+  else if (strcmp(part, "count") == 0 && n > 0 && argc > 3)
+    count(static_cast<uint64_t>(n), atoi(argv[3]));
   else
-    return fprintf(stderr, "allocation_bench heap | threads N | extents N\n"), 2;
+    return fprintf(stderr, "allocation_bench heap | threads N | extents N | count BYTES N\n"), 2;
 }

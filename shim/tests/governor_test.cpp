@@ -425,6 +425,87 @@ void no_wait_draws_on_the_headroom_and_waits_a_little() {
   w.governor.uncharge(2, 64);
 }
 
+// Jobs iterate while the budget goes up and down: each cut comes, and none is ever exceeded (the
+// world's ticker looks).
+void the_budget_changes_while_jobs_run() {
+  World w(Policy::kZico, 120);
+  std::vector<std::thread> threads;
+  std::atomic<int> finished{0};
+  for (int i = 0; i < 4; ++i) w.governor.begin_job(1);
+  w.permit_all(4);
+  for (uint32_t i = 1; i <= 4; ++i)
+    threads.emplace_back([&, i] {
+      Job job{w, i};
+      for (int n = 0; n < 400; ++n) job.iterate(40, 2);
+      job.end();
+      ++finished;
+    });
+  uint64_t cuts = 0, raises = 0;
+  for (int n = 0; finished < 4; ++n) {
+    uint64_t wanted = n % 2 ? 60 : 120;
+    if (!w.governor.set_budget(wanted).empty()) continue;
+    for (int wait = 0; wait < 1000 && w.governor.pool_state().budget != wanted; ++wait)
+      std::this_thread::sleep_for(milliseconds(1));
+    CHECK(w.governor.pool_state().budget == wanted);
+    ++(n % 2 ? cuts : raises);
+  }
+  for (auto& t : threads) t.join();
+  CHECK(cuts > 2 && raises > 2);
+  CHECK(w.telemetry.header(kHeldPeak) > 60 * kPage);
+  CHECK_EMPTY(w.governor.set_budget(10));
+  CHECK_EMPTY(w.governor.check());
+  CHECK(w.governor.pool().backed() <= 10);  // the rest went back to the system
+}
+
+void a_budget_that_the_jobs_do_not_fit_is_refused() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1}, two{w, 2};
+  w.governor.set_curve(1, std::vector<uint32_t>(40, 40), std::vector<uint64_t>(40, 1), 10);
+  w.governor.set_curve(2, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 20);
+  for (int n = 0; n < 10; ++n) one.take(), two.take(), two.take(), two.take();
+  CHECK(w.governor.set_budget(39) ==
+        "the budget can't be 0.2 MiB: the jobs need at least 0.2 MiB");  // 40 pages for one alone
+  CHECK(!w.governor.set_budget(0).empty());
+  CHECK(!w.governor.set_budget(100 * 16).empty());
+  CHECK(w.governor.pool_state().budget == 100);
+  CHECK_EMPTY(w.governor.set_budget(40));
+  CHECK(w.governor.pool_state().budget == 40);
+  one.end();
+  CHECK(!w.governor.set_budget(29).empty());  // what the other keeps
+  CHECK_EMPTY(w.governor.set_budget(200));
+  CHECK(w.governor.pool_state().budget == 200);
+  two.end();
+}
+
+// Open iterations that need more than the new budget end in the old one, and a third does not start
+// beside them.
+void a_cut_waits_for_open_iterations() {
+  World w(Policy::kZico, 150);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
+  w.permit_all(3);
+  Job one{w, 1}, two{w, 2}, three{w, 3};
+  for (uint32_t id : {1u, 2u, 3u})
+    w.governor.set_curve(id, std::vector<uint32_t>(45, 45), std::vector<uint64_t>(45, 1), 0);
+  for (Job* j : {&one, &two}) {
+    w.governor.mark(j->id), w.governor.pass_door(j->id);
+    for (int n = 0; n < 40; ++n) j->take();
+  }
+  CHECK_EMPTY(w.governor.set_budget(60));
+  CHECK(w.governor.pool_state().budget == 150);
+  two.take();  // it goes on
+  std::thread third([&] { three.iterate(45, 0); });
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(w.telemetry.slot(3, kState) == kAtDoor);
+  while (!two.pages.empty()) two.give();
+  two.end();
+  CHECK(w.governor.pool_state().budget == 60);
+  while (!one.pages.empty()) one.give();
+  one.end();
+  third.join();
+  three.end();
+}
+
 }  // namespace
 
 int main() {
@@ -446,5 +527,8 @@ int main() {
   a_profile_that_does_not_fit_beside_the_others();
   no_permit_is_no_wait();
   no_wait_draws_on_the_headroom_and_waits_a_little();
+  the_budget_changes_while_jobs_run();
+  a_budget_that_the_jobs_do_not_fit_is_refused();
+  a_cut_waits_for_open_iterations();
   printf("governor: ok\n");
 }

@@ -133,3 +133,32 @@ def test_exit_handlers_run_after_an_interrupt(tmp_path: Path) -> None:
     process.communicate(timeout=30)
     assert process.returncode == 130
     assert (tmp_path / "logs" / "handler.out").read_text() == "up\nbye\n"
+
+
+def test_started_with_sigint_ignored(tmp_path: Path) -> None:
+    """As by nohup, or with & in a shell script."""
+    (tmp_path / "asks.py").write_text(
+        "import os, signal, subprocess, sys\n"
+        "print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "command = 'import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)'\n"
+        "subprocess.run([sys.executable, '-c', command], check=True)\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+        "print('went on')\n"
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start(tmp_path, "asks.py", stdin=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process.stdin and process.stdout
+    lines = []
+    while not any("ready" in line for line in lines):
+        lines.append(process.stdout.readline())
+    assert [line.strip() for line in lines] == ["asks | True", "asks | True", "asks | ready"]
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    out, err = process.communicate("\n", timeout=30)
+    assert process.returncode == 0, out + err
+    assert "asks | went on" in out

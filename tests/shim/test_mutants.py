@@ -39,6 +39,9 @@ MUTANTS = [
         "",
     ),
     ("copying", "doors.cpp", "if (accounts_[w->id].saved && has_a_place(*w)) return false;", ";"),
+    ("governor", "budget.cpp", "if (less && !safe_after(accounts_[0], 0, 0, wanted_budget_)) return;", ""),
+    ("governor", "doors.cpp", "std::min(budget_, wanted_budget_)", "budget_"),
+    ("governor", "budget.cpp", "  pool_.set_budget(budget_);\n", ""),
     ("heap", "regions.cpp", "if (persistent && others) place.cost += kPinnedPage;", ""),
     ("heap", "regions.cpp", "    place.cost += kNewPage;\n", ""),
     ("heap", "kinds.cpp", "&& table->made[ordinal].bytes == bytes", ""),
@@ -49,6 +52,7 @@ MUTANTS = [
 GOVERNOR = [
     "governor",
     "judge",
+    "budget",
     "waits",
     "copying_out",
     "doors",

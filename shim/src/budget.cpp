@@ -1,0 +1,62 @@
+// Changing the budget while jobs run. More is there at once; less as soon as what is held fits, and
+// every open iteration can still end within it. Until then no iteration starts beside others unless
+// it fits the smaller budget too, so that the moment comes.
+#include <algorithm>
+#include <cstdio>
+
+#include "governor.h"
+
+namespace gpushare {
+
+namespace {
+
+std::string mib(uint64_t pages, uint64_t page_bytes) {
+  char text[32];
+  snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(pages * page_bytes) / 1048576.0);
+  return text;
+}
+
+}  // namespace
+
+// What must stay if all jobs are at their doors; and what the most demanding of them needs alone.
+uint64_t Governor::least_budget() const {
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), residues = shared, most = 0;
+  for (const Account& a : accounts()) {
+    if (!a.id) continue;
+    uint64_t held = a.held.load(std::memory_order_relaxed) + a.saved;
+    residues += a.open && a.curve.known() ? std::min(held, a.curve.residue()) : held;
+    if (a.live_job() && a.curve.known()) most = std::max(most, shared + a.curve.claim(0));
+  }
+  return std::max(residues, most);
+}
+
+std::string Governor::set_budget(uint64_t pages) {
+  Lock lock(mutex_);
+  uint64_t page = pool_.page_bytes(), least = least_budget();
+  if (pages == 0 || pages < least)
+    return "the budget can't be " + mib(pages, page) + ": the jobs need at least " +
+           mib(std::max<uint64_t>(least, 1), page);
+  if (2 * pages > pool_.pages())
+    return "the budget can't be " + mib(pages, page) +
+           ": at the start addresses were reserved for " + mib(pool_.pages() / 2, page);
+  wanted_budget_ = pages;
+  settle_budget();
+  changed();
+  pump();
+  return "";
+}
+
+// Makes the wanted budget the budget if it can be now.
+void Governor::settle_budget() {
+  if (wanted_budget_ == budget_) return;
+  bool less = wanted_budget_ < budget_;
+  if (less && !safe_after(accounts_[0], 0, 0, wanted_budget_)) return;
+  budget_ = wanted_budget_;
+  headroom_ = std::min(headroom_, budget_ / kMostHeadroomShare);
+  pool_.set_budget(budget_);
+  telemetry_->header(kBudget, budget_ * pool_.page_bytes());
+  telemetry_->header(kHeadroom, headroom_ * pool_.page_bytes());
+  changed();
+}
+
+}  // namespace gpushare
