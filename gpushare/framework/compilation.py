@@ -33,19 +33,26 @@ class _CompileLock:
         taken: bool = self._lock.acquire(blocking, timeout)
         if taken:
             self._depth += 1
-            if self._depth == 1:
-                global_hooks.show_compiler()
             self.owner = threading.get_ident()
             shim.nowait(1)
+            try:  # an interrupt may come anywhere, and must not leave the lock behind
+                if self._depth == 1:
+                    global_hooks.show_compiler()
+            except BaseException:
+                self.release()
+                raise
         return taken
 
     def release(self) -> None:
-        shim.nowait(-1)
-        self._depth -= 1
-        if self._depth == 0:
-            self.owner = None
-            global_hooks.hide_from_compiler()
-        self._lock.release()
+        try:
+            if self._depth == 1:
+                global_hooks.hide_from_compiler()
+        finally:
+            shim.nowait(-1)
+            self._depth -= 1
+            if self._depth == 0:
+                self.owner = None
+            self._lock.release()
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -33,62 +33,53 @@ class JobHooks(Hooks):
         super().__init__()
         self.own: PerJob[Hooks] = PerJob(host, lambda: OrderedDict(host), imports_set_all=True)
 
-    def __len__(self) -> int:
-        return len(self.own.get())
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.own.get())
-
-    def __contains__(self, number: object) -> bool:
-        return number in self.own.get()
-
-    def __getitem__(self, number: int) -> Any:
-        return self.own.get()[number]
-
-    def __setitem__(self, number: int, hook: Any) -> None:
-        self.own.get()[number] = hook
-
-    def __delitem__(self, number: int) -> None:
-        del self.own.get()[number]
-
-    def keys(self) -> Any:
-        return self.own.get().keys()
-
-    def values(self) -> Any:
-        return self.own.get().values()
-
-    def items(self) -> Any:
-        return self.own.get().items()
-
     def store(self, hooks: Hooks) -> None:
         """What the compiler sees: these hooks and nothing else."""
-        for number in list(super().__iter__()):
-            super().__delitem__(number)
+        for number in list(OrderedDict.__iter__(self)):
+            OrderedDict.__delitem__(self, number)
         for number, hook in hooks.items():
-            super().__setitem__(number, hook)
+            OrderedDict.__setitem__(self, number, hook)
 
 
-_lock = threading.Lock()
+def _of_the_job(name: str) -> Callable[..., Any]:
+    def method(self: JobHooks, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.own.get(), name)(*args, **kwargs)
+
+    return method
+
+
+for _name in (
+    *("__len__", "__iter__", "__reversed__", "__contains__", "__getitem__", "__setitem__", "__delitem__"),
+    *("__eq__", "__ne__", "__repr__", "keys", "values", "items", "get", "pop", "popitem", "setdefault"),
+    *("update", "clear", "copy", "move_to_end"),
+):
+    setattr(JobHooks, _name, _of_the_job(_name))
+
+_lock = threading.RLock()
 _dictionaries: dict[str, JobHooks] = {}  # by their names in torch
 
 
 def _split() -> None:
     """Put a dictionary per job in the place of torch's, once."""
-    with _lock:
-        if _dictionaries:
-            return
-        for module in (nn_module, optimizer):
-            for name, value in list(vars(module).items()):
-                if name.startswith("_global_") and isinstance(value, OrderedDict):
-                    _dictionaries[name] = JobHooks(value)
-                    setattr(module, name, _dictionaries[name])
+    global _dictionaries
+    if _dictionaries:
+        return
+    made = {}
+    for module in (nn_module, optimizer):
+        for name, value in list(vars(module).items()):
+            if name.startswith("_global_") and isinstance(value, OrderedDict):
+                made[name] = JobHooks(value)
+    for name, hooks in made.items():
+        setattr(nn_module if hasattr(nn_module, name) else optimizer, name, hooks)
+    _dictionaries = made  # at once: a thread that compiles may be looking
 
 
 def _splitting(register: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(register)
     def split_and_register(*args: Any, **kwargs: Any) -> Any:
-        _split()
-        return register(*args, **kwargs)
+        with _lock:  # against `leave`: torch notes the kind of backward hooks before it has the hook
+            _split()
+            return register(*args, **kwargs)
 
     return split_and_register
 
@@ -122,7 +113,8 @@ def enter(job: context.JobContext) -> None:
 
 def leave(job: context.JobContext) -> None:
     """The hooks go with the context. With the last backward hook goes the choice between torch's two kinds."""
-    if backward := _dictionaries.get("_global_backward_hooks"):
-        others = [backward.own.of(other) for other in switch.live if other is not job]
-        if not any([backward.own.host, *others]):
-            nn_module._global_is_full_backward_hook = None
+    with _lock:
+        if backward := _dictionaries.get("_global_backward_hooks"):
+            others = [backward.own.of(other) for other in switch.live if other is not job]
+            if not any([backward.own.host, *others]):
+                nn_module._global_is_full_backward_hook = None

@@ -1,6 +1,6 @@
 // Changing the budget while jobs run. More is there at once; less as soon as what is held fits, and
-// every open iteration can still end within it. Until then no iteration starts beside others unless
-// it fits the smaller budget too, so that the moment comes.
+// every open iteration can still end within it. Until then nothing new starts that does not fit the
+// smaller budget too, so that the moment comes.
 #include <algorithm>
 #include <cstdio>
 
@@ -46,11 +46,27 @@ std::string Governor::set_budget(uint64_t pages) {
   return "";
 }
 
-// Makes the wanted budget the budget if it can be now.
+// Whether every open iteration can end within the wanted budget, as far as they are known, and the
+// jobs have not come to need more since it was asked for.
+bool Governor::cut_fits() const {
+  bool any_open = false;
+  for (const Account& a : accounts()) {
+    if (a.saved || (a.open && !a.curve.known())) return false;
+    any_open |= a.open;
+  }
+  uint64_t reserve = any_open ? std::min(headroom_, wanted_budget_ / kMostHeadroomShare) : 0;
+  return wanted_budget_ >= least_budget() &&
+         safe_after(accounts_[0], 0, 0, wanted_budget_ - reserve);
+}
+
+// Makes the wanted budget the budget if it can be now. A cut that has come to be too deep is off.
 void Governor::settle_budget() {
   if (wanted_budget_ == budget_) return;
-  bool less = wanted_budget_ < budget_;
-  if (less && !safe_after(accounts_[0], 0, 0, wanted_budget_)) return;
+  if (wanted_budget_ < budget_ && !cut_fits()) {
+    bool all_at_doors = std::ranges::none_of(accounts(), [](const Account& a) { return a.open; });
+    if (all_at_doors && wanted_budget_ < least_budget()) wanted_budget_ = budget_;
+    return;
+  }
   budget_ = wanted_budget_;
   headroom_ = std::min(headroom_, budget_ / kMostHeadroomShare);
   pool_.set_budget(budget_);

@@ -123,8 +123,8 @@ bool Governor::may_open(Account& a, const Waiter* self) {
     if (o.open && (o.alone || !o.trusted())) return false;
   for (const Waiter* w : memory_waiters_)
     if (has_a_place(*w)) return false;
-  uint64_t budget = std::min(budget_, wanted_budget_);
-  if (!safe_after(a, 0, a.curve.claim(0), budget - std::min(budget, headroom_))) return false;
+  uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
+  if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return false;
   return permits_hold(a);
 }
 
@@ -149,10 +149,8 @@ void Governor::open(Account& a) {
   a.held_max_here = a.held.load(std::memory_order_relaxed);
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
-  // With a saved profile the first iteration is passed over too: optimizers make their state in it.
-  bool warm = a.curve_given ? telemetry_->slot(a.id, kIterations) >= a.trace_after
-                            : !a.curve.known() && a.warmup_left == 0;
-  if (warm && !a.kinds.learned()) {
+  // The first iteration is passed over: optimizers make their state in it.
+  if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));
     a.tracing = true;
   }
@@ -164,10 +162,10 @@ void Governor::open(Account& a) {
 
 void Governor::close(Account& a) {
   uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
-  bool traced = a.tracing.exchange(false), profiled = traced && !a.curve_given;
+  bool profiled = !a.curve.known() && a.warmup_left == 0;
+  if (a.tracing.exchange(false)) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
-  if (traced) learn_kinds(a);
   learn(a, duration);
   telemetry_->add(a.id, kIterations, 1);
   telemetry_->slot(a.id, kLastIterationNs, duration);

@@ -3,6 +3,7 @@
 #include "governor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "clock.h"
 
@@ -164,8 +165,11 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
 }
 
 void Governor::learn_kinds(Account& a) {
-  a.at_peak = a.trace.finish();
-  a.kinds.learn(a.trace.take_made());
+  PeakKinds at_peak = a.trace.finish();
+  std::vector<Kinds::Made> made = a.trace.take_made();
+  if (made.empty()) return;
+  a.at_peak = at_peak;
+  a.kinds.learn(std::move(made));
 }
 
 void Governor::changed() {

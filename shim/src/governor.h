@@ -5,6 +5,7 @@
 // heap's lock or the GIL held.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -158,9 +159,11 @@ class Governor {
 
   uint64_t least_budget() const;
   void settle_budget();
+  bool cut_fits() const;
+  uint64_t planned_budget() const { return std::min(budget_, wanted_budget_); }
 
   Verdict judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns, bool* over);
-  bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit);
+  bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
   uint64_t claim_of(const Account& a) const;
   bool others_open(const Account& a) const;
   bool others_live(const Account& a) const;

@@ -29,7 +29,7 @@ bool Governor::others_open(const Account& a) const {
   return false;
 }
 
-bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) {
+bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const {
   if (held_ + n > limit) return false;
   Open open[kAccounts];
   uint32_t count = 0;
@@ -54,7 +54,7 @@ bool Governor::others_measured(const Account& a) const {
 bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t most = a.open ? claim_of(a) : a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
-  return held_ - held + more + most <= budget_;
+  return held_ - held + more + most <= planned_budget();
 }
 
 bool Governor::leaves_room(const Account& a, uint64_t n) const {
@@ -92,7 +92,8 @@ Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n, uint64_t 
   if (others_measured(a) && waited_ns < kMeasureNs) return Verdict::kWait;
   uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
                    accounts_[0].held.load(std::memory_order_relaxed);
-  uint64_t limit = others_open(a) ? budget_ - headroom_ : budget_;
+  uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
+  uint64_t limit = others_open(a) ? budget - reserve : budget;
   if (safe_after(a, n, 0, limit) && leaves_room(a, n)) return Verdict::kGo;
   return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
 }

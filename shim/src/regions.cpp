@@ -217,7 +217,12 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
     std::unique_lock lock(mutex_);
     Place place = find(granules, persistent);
     if (!place.block) {
-      add_region();
+      try {
+        add_region();
+      } catch (...) {
+        if (charged) governor_->uncharge(account_, charged);
+        throw;
+      }
       place = find(granules, persistent);
     }
     Missing missing = place.missing;

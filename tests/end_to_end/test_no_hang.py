@@ -53,13 +53,13 @@ def test_workers_started_again_and_again_beside_a_job_that_computes(gpushare: Ru
 
 
 COMPILES = """
-import pathlib, sys, torch
+import pathlib, sys, time, torch
 sys.path.insert(0, ".")
 who = sys.argv[1]
 def meet(point, other):
     pathlib.Path(f"{point}-{who}").touch()
     while not pathlib.Path(f"{point}-{other}").exists():
-        pass
+        time.sleep(0.005)
 def compiler(graph, inputs):  # runs with the compiler's lock in hand
     if who == "compiles":
         meet("locked", "holds")
@@ -68,7 +68,17 @@ def compiler(graph, inputs):  # runs with the compiler's lock in hand
 function = torch.compile(lambda x: x + 1, backend=compiler)
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(8):
+def steps():  # both jobs are past their profiles at step 4: before that one would wait to be alone
+    step = 0
+    while step < 8:
+        if step == 4:
+            pathlib.Path(f"profiled-{who}").touch()
+            if len(list(pathlib.Path(".").glob("profiled-*"))) < 2:
+                yield 3
+                continue
+        yield step
+        step += 1
+for step in steps():
     optimizer.zero_grad()
     model(torch.randn(8, 64)).sum().backward()
     if step == 5:
@@ -87,5 +97,5 @@ def test_memory_wanted_while_compiling_and_held_by_who_compiles_next(gpushare: R
         "run", "job.py compiles", "job.py holds", "--budget", "240MiB", "--summary", "s.json", timeout=60
     )
     iterations = [j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
-    assert iterations[1] == 8, done.stdout + done.stderr
+    assert iterations[1] >= 8, done.stdout + done.stderr
     assert done.returncode in (0, 1)
