@@ -1,5 +1,6 @@
 """What the benchmarks share: running the console script, and writing results as they came out."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -53,13 +54,18 @@ def resident_mappings(pid: int) -> list[Mapping]:
     return found
 
 
-def watch(process: subprocess.Popen[bytes], every_s: float = 0.2) -> list[list[Mapping]]:
-    """Sample the mappings of the host, the first child of `process`, until `process` ends."""
+def watch(process: subprocess.Popen[bytes], every_s: float = 2.0) -> list[list[Mapping]]:
+    """Sample the mappings of the host, the first child of `process`, until `process` ends.
+
+    A sample takes a processor some 40 ms; five in a second made jobs slower that use all processors. What is resident
+    stays so until the pool has no other page left, so few samples see the most there was.
+    """
     samples = []
     while process.poll() is None:
         for child in psutil.Process(process.pid).children()[:1]:
             samples.append(resident_mappings(child.pid))
-        time.sleep(every_s)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(every_s)
     return samples
 
 
