@@ -76,6 +76,7 @@ class Heap {
   static constexpr int kLists = 16 * kFine;
   static constexpr int kClasses = 40;
   static constexpr int kCandidates = 16;                    // free blocks that are compared
+  static constexpr int kTooSmall = 64;                      // looked at in vain, in the first list
   static constexpr uint32_t kNewPage = 2, kPinnedPage = 3;  // costs of a place, see weigh()
 
   Allocation allocate_small(uint64_t bytes, bool no_wait);

@@ -66,7 +66,7 @@ Heap::Place Heap::weigh(Block* b, uint32_t first, uint64_t granules, bool persis
 // equal ones the tightest.
 Heap::Place Heap::find(uint64_t granules, bool persistent) const {
   Place best;
-  int looked_at = 0, list = list_for(granules);
+  int looked_at = 0, too_small = 0, list = list_for(granules);
   auto consider = [&](const Place& place) {
     bool better = !best.block || place.cost < best.cost ||
                   (place.cost == best.cost && place.block->granules < best.block->granules);
@@ -77,7 +77,10 @@ Heap::Place Heap::find(uint64_t granules, bool persistent) const {
     if (word == list / 64) bits &= ~uint64_t{0} << (list % 64);
     for (; bits; bits &= bits - 1)
       for (Block* b = lists_[word * 64 + std::countr_zero(bits)]; b; b = b->next) {
-        if (b->granules < granules) continue;
+        if (b->granules < granules) {
+          if (++too_small == kTooSmall) break;
+          continue;
+        }
         consider(weigh(b, b->first, granules, persistent));
         if (best.cost == 0) return best;
         auto end = b->first + b->granules - static_cast<uint32_t>(granules);
