@@ -1,0 +1,34 @@
+// One thing that the device does on a stream, and when that is over.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report.h"
+
+namespace gpushare::fake_cuda {
+
+// All work of a stream up to its nth operation; 0 operations are nothing and have always passed.
+struct Position {
+  uint64_t stream = 0;
+  uint64_t operations = 0;
+  uint64_t time = 0;  // of the device's clock, when it ends
+};
+
+struct Operation {
+  enum Kind { kMark, kWrite, kRead, kToHost, kToDevice };
+  Kind kind = kMark;  // a mark does nothing but pass
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  uint64_t tag = 0;      // kWrite, kRead: the 8 bytes at each multiple of 8
+  void* host = nullptr;  // kToHost, kToDevice
+  uint64_t duration = 0;
+  std::vector<Position> after{};  // besides what was issued on its stream before
+
+  bool touches(CUdeviceptr from, size_t size) const {
+    return bytes && address < from + size && from < address + bytes;
+  }
+  bool writes() const { return kind == kWrite || kind == kToDevice; }
+};
+
+}  // namespace gpushare::fake_cuda
