@@ -52,18 +52,20 @@ static void addresses_are_aligned() {
 static void memory_is_limited() {
   Fresh fake;
   fake_cuda_set_memory(10 * kPage);
-  CUmemGenericAllocationHandle handle;
+  CUmemGenericAllocationHandle handle, rest;
   CHECK(create(11 * kPage, &handle) == CUDA_ERROR_OUT_OF_MEMORY);
   handle = fake.create(6 * kPage);
   CHECK(free_memory() == 4 * kPage);
   fake_cuda_take(3 * kPage);
   CHECK(free_memory() == kPage && create(2 * kPage, &handle) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(create(kPage, &rest) == CUDA_SUCCESS && free_memory() == 0);  // exactly what is left
+  CHECK(cuMemRelease(rest) == CUDA_SUCCESS);
   fake_cuda_take(20 * kPage);
   CHECK(free_memory() == 0 && create(kPage, &handle) == CUDA_ERROR_OUT_OF_MEMORY);
   fake_cuda_take(0);
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS && free_memory() == 10 * kPage);
   auto counters = fake_cuda_read_counters();
-  CHECK(counters.bytes_created == 6 * kPage && counters.bytes_held_peak == 6 * kPage);
+  CHECK(counters.bytes_created == 7 * kPage && counters.bytes_held_peak == 7 * kPage);
   CHECK(counters.bytes_held == 0 && counters.live_handles == 0 && counters.misuses == 0);
 }
 
@@ -179,6 +181,8 @@ static void access_must_be_granted() {
   CHECK(access(at, kPage, CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_SUCCESS);
   CHECK(fake_cuda_launch_read(nullptr, at, 8, 1) == CUDA_SUCCESS && !fake.misuses.any());
   CHECK(fake_cuda_launch_write(nullptr, at, 8, 1) && fake.misuses.one("without write access"));
+  CHECK(cuMemcpyHtoDAsync_v2(at, &at, 8, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(fake.misuses.one("without write access"));
   CHECK(access(at, kPage, CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_SUCCESS);
   CHECK(fake.misuses.one("made inaccessible under pending work"));
   CHECK(fake_cuda_run_all() == 1 && fake.misuses.one("runs without read access"));
@@ -199,6 +203,17 @@ static void unmapping_under_pending_work_is_found() {
   CHECK(cuMemUnmap(two, kPage) == CUDA_SUCCESS && !fake.misuses.any());  // nobody's
   CHECK(cuMemUnmap(one, kPage) == CUDA_SUCCESS && fake.misuses.one("unmapped under pending work"));
   CHECK(fake_cuda_run_all() == 1 && fake.misuses.one("runs without write access"));
+}
+
+static void neighbours_of_pending_work_can_be_unmapped() {
+  Fresh fake;
+  CUdeviceptr at = fake.reserve(3 * kPage);
+  for (int i = 0; i < 3; ++i)
+    CHECK(cuMemMap(at + i * kPage, kPage, 0, fake.create(), 0) == CUDA_SUCCESS);
+  fake.open(at, 3 * kPage);
+  fake.write(nullptr, at + kPage, 1);
+  CHECK(cuMemUnmap(at, kPage) == CUDA_SUCCESS && cuMemUnmap(at + 2 * kPage, kPage) == CUDA_SUCCESS);
+  CHECK(fake_cuda_run_all() == 1 && !fake.misuses.any());
 }
 
 // Whether the CPU may read there, asked of the kernel and not by a fault.
@@ -244,24 +259,53 @@ static void reads_look_at_every_byte() {
     CHECK(text.find(part) != std::string::npos);
 }
 
+// Two mappings, of more than a chunk of copying each.
+struct Large {
+  explicit Large(Fresh& fake) : at(fake.reserve(2 * half)) {
+    for (CUdeviceptr part : {at, at + half})
+      CHECK(cuMemMap(part, half, 0, fake.create(half), 0) == CUDA_SUCCESS);
+    fake.open(at, 2 * half);
+  }
+  static constexpr size_t half = (size_t{3} << 19) + kPage, words = 2 * half / 8;
+  CUdeviceptr at;
+};
+
 static void copies_happen_late() {
   Fresh fake;
   CUstream stream = fake.stream();
-  size_t words = (size_t{3} << 20) / 8;  // more than one chunk
-  CUdeviceptr at = fake.memory(words * 8);
-  std::vector<uint64_t> from(words, 6), to(words, 0);
-  CHECK(cuMemcpyHtoDAsync_v2(at, from.data(), words * 8, stream) == CUDA_SUCCESS);
-  CHECK(cuMemcpyDtoHAsync_v2(to.data(), at, words * 8, stream) == CUDA_SUCCESS);
+  Large large(fake);
+  std::vector<uint64_t> from(Large::words), to(Large::words, 0);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = i + 1;
+  CHECK(cuMemcpyHtoDAsync_v2(large.at, from.data(), 8 * from.size(), stream) == CUDA_SUCCESS);
+  CHECK(cuMemcpyDtoHAsync_v2(to.data(), large.at, 8 * to.size(), stream) == CUDA_SUCCESS);
   from[5] = 7;
   CHECK(to[0] == 0);
   CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
   CHECK(from == to && fake_cuda_read_counters().copy_waits.calls == 0);
-  uint64_t word = 8;
+}
+
+static void the_cpu_waits_for_other_copies() {
+  Fresh fake;
+  CUdeviceptr at = fake.memory();
+  uint64_t word = 8, back = 0;
   CHECK(cuMemcpyHtoD_v2(at, &word, 8) == CUDA_SUCCESS);
-  CHECK(cuMemcpyDtoH_v2(&to[0], at, 8) == CUDA_SUCCESS && to[0] == 8);
+  CHECK(cuMemcpyDtoH_v2(&back, at, 8) == CUDA_SUCCESS && back == 8);
   CHECK(fake_cuda_read_counters().copy_waits.calls == 2);
-  CHECK(cuMemcpyDtoH_v2(&word, at + words * 8, 8) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemcpyDtoH_v2(&word, at + kPage, 8) == CUDA_ERROR_INVALID_VALUE);
   CHECK(fake.misuses.one("without read access"));
+}
+
+static void a_wrong_read_is_found_wherever_it_is() {
+  Fresh fake;
+  Large large(fake);
+  size_t wrong = Large::half * 2 - 3;
+  CHECK(fake_cuda_launch_write(nullptr, large.at, 2 * Large::half, 4) == CUDA_SUCCESS);
+  CHECK(fake_cuda_launch_read(nullptr, large.at, 2 * Large::half, 4) == CUDA_SUCCESS);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS && wrong_reads() == 0);
+  CHECK(cuMemsetD8Async(large.at + wrong, 1, 1, nullptr) == CUDA_SUCCESS);
+  CHECK(fake_cuda_launch_read(nullptr, large.at, 2 * Large::half, 4) == CUDA_SUCCESS);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS && wrong_reads() == 1);
+  CHECK(strstr(fake_cuda_last_wrong_read(), ("offset " + std::to_string(wrong)).c_str()));
 }
 
 int main() {
@@ -276,7 +320,10 @@ int main() {
   neighbours_are_unmapped_together();
   access_must_be_granted();
   unmapping_under_pending_work_is_found();
+  neighbours_of_pending_work_can_be_unmapped();
   the_cpu_sees_memory_if_the_test_wants();
   reads_look_at_every_byte();
   copies_happen_late();
+  the_cpu_waits_for_other_copies();
+  a_wrong_read_is_found_wherever_it_is();
 }

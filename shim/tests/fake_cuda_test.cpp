@@ -89,17 +89,19 @@ static void faults_come_when_they_were_ordered() {
   CHECK(!fake_cuda_fail("cuMemGetInfo", 1, CUDA_ERROR_UNKNOWN));  // not exported under that name
 }
 
+template <class... Parameters>
+static CUresult call_with_nothing(CUresult (*entry_point)(Parameters...)) {
+  return entry_point(Parameters{}...);
+}
+
 static void every_entry_point_can_fail() {
   Fresh fake;
-  void* library = dlopen(GPUSHARE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-  for (auto name = fake_cuda_entry_points(); *name; ++name) {
-    CHECK(fake_cuda_fail(*name, 1, CUDA_ERROR_UNKNOWN));
-    // Of all the parameters nothing is looked at, so the type of the function does not matter here.
-    using Any = CUresult (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-    CHECK(reinterpret_cast<Any>(dlsym(library, *name))(0, 0, 0, 0, 0) == CUDA_ERROR_UNKNOWN);
-  }
+#define FAIL(name, parameters)                         \
+  CHECK(fake_cuda_fail(#name, 1, CUDA_ERROR_UNKNOWN)); \
+  CHECK(call_with_nothing(name) == CUDA_ERROR_UNKNOWN);
+  GPUSHARE_CUDA_ENTRY_POINTS(FAIL)
+#undef FAIL
   CHECK(!fake.misuses.any());
-  dlclose(library);
 }
 
 static CUresult begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED) {
@@ -175,11 +177,15 @@ static void legacy_stream_and_captures() {
   CUstreamCaptureStatus status;
   CUgraph graph;
   CHECK(begin(nullptr) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(begin(fake.stream()) == CUDA_SUCCESS);  // does not block with the legacy stream
+  CHECK(cuEventRecord(fake.event(), nullptr) == CUDA_SUCCESS);
   CHECK(begin(blocking) == CUDA_SUCCESS);
   CHECK(cuStreamIsCapturing(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   CHECK(status_of(blocking) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
   CHECK(cuEventRecord(fake.event(), nullptr) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   CHECK(status_of(blocking) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+  CHECK(fake_cuda_launch_write(blocking, fake.memory(), 8, 1) ==
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CHECK(cuStreamEndCapture(blocking, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
@@ -191,9 +197,36 @@ static void a_stream_joins_a_capture_by_its_event() {
   CUevent event = fake.recorded(origin);
   CHECK(cuStreamWaitEvent(joined, event, 0) == CUDA_SUCCESS);
   CHECK(status_of(joined) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  CHECK(cuStreamWaitEvent(nullptr, event, 0) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CHECK(cuStreamEndCapture(joined, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  CHECK(cuStreamEndCapture(origin, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CHECK(begin(origin) == CUDA_SUCCESS);
+  CHECK(cuEventRecord(event, origin) == CUDA_SUCCESS);
+  CHECK(cuStreamWaitEvent(joined, event, 0) == CUDA_SUCCESS);
   CHECK(cuStreamEndCapture(origin, &graph) == CUDA_SUCCESS && graph);
   CHECK(status_of(joined) == CU_STREAM_CAPTURE_STATUS_NONE);
   CHECK(cuStreamWaitEvent(joined, event, 0) == CUDA_ERROR_CAPTURED_EVENT);
+}
+
+static void captures_do_not_merge() {
+  Fresh fake;
+  CUstream one = fake.stream(), two = fake.stream();
+  CHECK(begin(one) == CUDA_SUCCESS && begin(two) == CUDA_SUCCESS);
+  CHECK(cuStreamWaitEvent(two, fake.recorded(one), 0) == CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  CHECK(status_of(two) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+  CHECK(status_of(one) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+}
+
+static void a_destroyed_stream_ends_its_capture() {
+  Fresh fake;
+  CUstream origin = fake.stream(), joined = fake.stream(), late = fake.stream();
+  CHECK(begin(origin) == CUDA_SUCCESS);
+  CUevent event = fake.recorded(origin);
+  for (CUstream stream : {joined, late}) CHECK(cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS);
+  CHECK(cuStreamDestroy_v2(joined) == CUDA_SUCCESS);
+  CHECK(status_of(origin) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+  CHECK(cuStreamDestroy_v2(origin) == CUDA_SUCCESS);
+  CHECK(status_of(late) == CU_STREAM_CAPTURE_STATUS_NONE && !fake.misuses.any());
 }
 
 // What a call that is unsafe while something captures does to a capture of another thread.
@@ -227,7 +260,9 @@ static void captures_forbid_unsafe_calls() {
   CHECK(unsafe_beside(relaxed, global) == CUDA_ERROR_NOT_READY);
   Fresh fake;
   auto handle = fake.create();
-  CHECK(begin(fake.stream(), local) == CUDA_SUCCESS);  // of this thread itself
+  CHECK(begin(fake.stream(), relaxed) == CUDA_SUCCESS);  // of this thread itself
+  CHECK(cuMemRelease(fake.create()) == CUDA_SUCCESS);
+  CHECK(begin(fake.stream(), local) == CUDA_SUCCESS);
   CHECK(cuMemRelease(handle) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK(cuThreadExchangeStreamCaptureMode(&relaxed) == CUDA_SUCCESS);
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
@@ -271,6 +306,8 @@ int main() {
   asking_a_capture_invalidates_it();
   legacy_stream_and_captures();
   a_stream_joins_a_capture_by_its_event();
+  captures_do_not_merge();
+  a_destroyed_stream_ends_its_capture();
   captures_forbid_unsafe_calls();
   threads_share_the_machine();
 }

@@ -83,7 +83,6 @@ bool Faults::take(EntryPoint e, CUresult* result) {
   auto ordered = ordered_[i].find(++calls_[i]);
   if (ordered == ordered_[i].end()) return false;
   *result = ordered->second;
-  ordered_[i].erase(ordered);
   return true;
 }
 
