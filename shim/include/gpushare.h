@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 3
+#define GS_API_VERSION 4
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_SHARED 0  // the account of what no job owns
@@ -90,6 +90,11 @@ GS_EXPORT void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_
 GS_EXPORT void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                              gs_arena arena);
 GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
+// The block is used on another stream too (Tensor.record_stream): once freed, nobody gets it before
+// what is on that stream now has ended. -1: no block starts there.
+GS_EXPORT int gs_record_stream(void* address, gs_stream stream);
+// Before a stream that the account has used is destroyed.
+GS_EXPORT void gs_stream_end(gs_account account, gs_stream stream);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool

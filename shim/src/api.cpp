@@ -243,6 +243,20 @@ void gs_free(void* address, int32_t, gs_stream) {
   free(address);
 }
 
+int gs_record_stream(void* address, gs_stream stream) {
+  Runtime* r = active();
+  if (!r) return 0;
+  if (!r->contains(address) || !r->note_use(address, stream))
+    return fail("no block of the pool starts at this address");
+  return 0;
+}
+
+void gs_stream_end(gs_account account, gs_stream stream) {
+  Runtime* r = active();
+  if (r && account >= 0 && account < GS_MAX_ACCOUNTS)
+    r->end_stream(static_cast<uint32_t>(account), stream);
+}
+
 void gs_trim(gs_account account) {
   Runtime* r = active();
   if (r && account >= 0 && account < GS_MAX_ACCOUNTS) r->trim(static_cast<uint32_t>(account));

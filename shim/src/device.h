@@ -1,34 +1,59 @@
-// What the pool asks of a device. Host and CUDA implement it; the tests bring an asynchronous fake.
+// What the pool asks of a device. `devices/` has the host and CUDA; the tests bring fakes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
 
 namespace gpushare {
 
 using Stream = uint64_t;
-using Event = uint64_t;  // a position on a stream; 0 has always passed
+using Event = uint64_t;  // one that record() made; 0 has always passed
+using Frame = uint32_t;  // a physical page; the pool gives the numbers
+constexpr Frame kNoFrame = UINT32_MAX;
+
+// What a driver call answered, in words.
+class DeviceFailure : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 class Device {
  public:
   virtual ~Device() = default;
-  // Reserves address space that is aligned to `alignment` and has no pages yet; null if it can't.
-  virtual char* reserve(size_t bytes, size_t alignment) = 0;
-  // Gives the physical pages back to the system; the contents are lost, the addresses stay ours.
-  virtual void drop(char* address, size_t bytes) = 0;
-  // Marks everything issued on the stream so far. Called when memory is freed, never when taken.
-  virtual Event record(Stream stream) = 0;
-  virtual bool passed(Stream stream, Event event) = 0;
-  // Waits on the CPU until the event has passed. Only for giving pages back to the system, and only
-  // when every idle page is still in use by the device.
-  virtual void finish(Stream stream, Event event) = 0;
-  // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
-  virtual void make_wait(Stream waiter, Stream stream, Event event) = 0;
 
-  // Contents that leave for a while, of addresses that nobody uses meanwhile. copy_out writes a
-  // copy elsewhere; false if it can't. take_away then gives the pages back, and a stray use of the
-  // addresses is a fault, not a wrong number. bring_back needs pages again and puts the copy there;
-  // forget needs none: the addresses are usable, the contents are lost.
+  // Reserves addresses for pages of `page_bytes`, aligned to it; null if it can't.
+  virtual char* reserve(size_t bytes, size_t page_bytes) = 0;
+
+  // Whether a frame may lie at several addresses at once, so that it can pass from one to another
+  // while work on the first is still under way.
+  virtual bool aliases() const { return false; }
+  // Makes a frame; false if the device has no memory left for it.
+  virtual bool create(Frame) { return true; }
+  // Gives a frame back to the system. It lies nowhere any more.
+  virtual void destroy(Frame) {}
+  // Puts frames behind as many pages from `address` on, of which none has one.
+  virtual void map(char*, std::span<const Frame>) {}
+  // Takes the frame away that lies behind a page. Nothing on the device uses the address any more.
+  // Without aliases the contents are lost, and the memory goes back to the system. Where this fails
+  // the next map() there says so.
+  virtual void unmap(char* address) = 0;
+
+  // Whether work that was issued may still be to come. If not, the rest is never called.
+  virtual bool asynchronous() const { return false; }
+  // Marks everything issued on the stream so far.
+  virtual Event record(Stream) { return 0; }
+  virtual void forget_event(Event) {}
+  virtual bool passed(Event) { return true; }
+  // Waits on the CPU until the event has passed.
+  virtual void finish(Event) {}
+  // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
+  virtual void make_wait(Stream, Event) {}
+
+  // Contents that leave for a while, of a page that nobody uses meanwhile. copy_out writes a copy
+  // elsewhere; false if it can't. take_away then unmaps the page, and a stray use of the address is
+  // a fault, not a wrong number. bring_back puts the copy into the frame that now lies there;
+  // forget drops the copy, and the address is usable again.
   virtual bool copy_out(char*, size_t) { return false; }
   virtual void take_away(char*, size_t) {}
   virtual bool bring_back(char*, size_t) { return false; }

@@ -17,7 +17,9 @@ constexpr uint32_t kDistrustFor = 20;  // iterations alone after an overrun beyo
 
 Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
                    uint64_t address_pages, Telemetry* telemetry)
-    : pool_(device, page_bytes, budget_pages, address_pages),
+    : device_(device),
+      fences_(device, kAccounts),
+      pool_(device, &fences_, page_bytes, budget_pages, address_pages),
       policy_(policy),
       budget_(budget_pages),
       wanted_budget_(budget_pages),
@@ -68,10 +70,11 @@ bool Governor::try_charge(uint32_t id, uint64_t n, bool no_wait) {
   return try_charge_locked(id, n, no_wait);
 }
 
-bool Governor::try_hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool no_wait) {
+bool Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
+                        bool no_wait, DeviceWork& work) {
   Lock lock(mutex_);
-  if (!try_charge_locked(id, n, no_wait)) return false;
-  pool_.hold(first, n, id, stream);
+  if (!try_charge_locked(id, missing, no_wait)) return false;
+  pool_.hold(first, n, id, stream, work);
   return true;
 }
 
@@ -109,16 +112,27 @@ void Governor::release_range(PageIndex first, uint64_t n) {
   pool_.release_range(first, n);
 }
 
-void Governor::hold(PageIndex first, uint64_t n, uint32_t id, Stream stream) {
+void Governor::hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, DeviceWork& work) {
   Lock lock(mutex_);
-  pool_.hold(first, n, id, stream);
+  pool_.hold(first, n, id, stream, work);
 }
 
-PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream) {
+PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work) {
   Lock lock(mutex_);
   PageIndex first = pool_.reserve_range(n);
-  if (first != kNoPage) pool_.hold(first, n, id, stream);
+  if (first != kNoPage) pool_.hold(first, n, id, stream, work);
   return first;
+}
+
+void Governor::forget_stream(uint32_t id, Stream stream) {
+  Lock lock(mutex_);
+  pool_.forget_stream(id, stream);
+}
+
+bool Governor::stalls(PageIndex first, uint64_t n) {
+  if (!device_->aliases()) return false;
+  Lock lock(mutex_);
+  return pool_.stalls(first, n);
 }
 
 void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release) {
@@ -182,7 +196,9 @@ void Governor::set_state(const Account& a, State state) {
 }
 
 void Governor::tick() {
+  fences_.poll_all();
   Lock lock(mutex_);
+  pool_.trim();
   const PoolCounters& c = pool_.counters();
   uint64_t page = pool_.page_bytes();
   telemetry_->header(kBacked, pool_.backed() * page);

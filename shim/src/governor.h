@@ -19,6 +19,7 @@
 
 #include "allocation_log.h"
 #include "curve.h"
+#include "fences.h"
 #include "kinds.h"
 #include "pool.h"
 #include "safety.h"
@@ -81,6 +82,8 @@ class Governor {
   Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
            uint64_t address_pages, Telemetry* telemetry);
 
+  Fences& fences() { return fences_; }
+  bool asynchronous() const { return device_->asynchronous(); }
   Pool& pool() { return pool_; }  // its page arithmetic needs no lock; all else does
   Account& account(uint32_t id) { return accounts_[id]; }
   AllocationLog& log() { return log_; }              // has a lock of its own, the innermost
@@ -99,10 +102,19 @@ class Governor {
   // Pool operations under the governor's lock; pages that are held have been charged.
   PageIndex reserve_range(uint64_t n);
   void release_range(PageIndex first, uint64_t n);
-  void hold(PageIndex first, uint64_t n, uint32_t id, Stream stream);
-  // try_charge and hold in one.
-  bool try_hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool no_wait);
-  PageIndex hold_range(uint64_t n, uint32_t id, Stream stream);
+  void hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, DeviceWork& work);
+  // try_charge of `missing` pages, and hold of the range they lie in.
+  bool try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
+                bool no_wait, DeviceWork& work);
+  PageIndex hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work);
+  // Whether to hold one of these pages now would make the CPU wait for the device.
+  bool stalls(PageIndex first, uint64_t n);
+  // Does what pages that were held need before `stream` uses them. Calls the driver: no lock may be
+  // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or be
+  // given up before the pages are.
+  void perform(DeviceWork& work, Stream stream);
+  void give_up(const DeviceWork& work);
+  void forget_stream(uint32_t id, Stream stream);
   // Uncharges, and wakes whoever can go on.
   void unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release);
 
@@ -156,6 +168,9 @@ class Governor {
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
+
+  void make_ready(DeviceWork& work, size_t i, Stream stream);
+  void map_some(DeviceWork& work, Stream stream);
 
   uint64_t least_budget() const;
   void settle_budget();
@@ -214,6 +229,8 @@ class Governor {
   void bring_back();
 
   std::mutex mutex_;
+  Device* device_;
+  Fences fences_;
   Pool pool_;
   Policy policy_;
   uint64_t budget_, wanted_budget_, headroom_, held_ = 0, held_peak_ = 0;

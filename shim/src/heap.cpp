@@ -60,6 +60,18 @@ void Heap::count_free(uint64_t bytes) {
 }
 
 Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
+  Allocation made = allocate_any(bytes, no_wait, persistent);
+  if (!unsettled_.load(std::memory_order_acquire)) return made;
+  try {
+    settle();
+  } catch (...) {
+    release_now(made.address, map_->find(governor_->pool().index(made.address)), true);
+    throw;
+  }
+  return made;
+}
+
+Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persistent) {
   if (bytes <= kSmallMost) return allocate_small(bytes, no_wait);
   if (bytes < extent_least_) return {allocate_block(bytes, no_wait, persistent, nullptr), bytes};
   return {allocate_extent(bytes, no_wait), bytes};
@@ -67,11 +79,27 @@ Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
 
 void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   uint64_t pages = (bytes + page_bytes_ - 1) / page_bytes_;
-  governor_->charge(account_, pages, no_wait, bytes);
-  PageIndex first = governor_->hold_range(pages, account_, stream_);
+  reclaim(false);
+  bool later = foreign_freed_.load(std::memory_order_relaxed) > 0;
+  if (later && !governor_->try_charge(account_, pages, no_wait)) {
+    reclaim(true);
+    later = false;
+  }
+  if (!later) governor_->charge(account_, pages, no_wait, bytes);
+  DeviceWork work;
+  PageIndex first = governor_->hold_range(pages, account_, stream(), work);
   if (first == kNoPage) {
     governor_->uncharge(account_, pages);
     throw OutOfMemory("gpushare: out of memory: no address range is long enough");
+  }
+  if (!work.empty()) {
+    try {
+      governor_->perform(work, stream());
+    } catch (...) {
+      governor_->give_up(work);
+      governor_->unhold(first, pages, account_, stream(), true);
+      throw;
+    }
   }
   auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
   map_->set(first, pages, span);
@@ -80,20 +108,21 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   return governor_->pool().address(first);
 }
 
-uint64_t Heap::release_extent(Span* span) {
+uint64_t Heap::release_extent(Span* span, bool count) {
   uint64_t bytes = span->bytes;
   map_->set(span->first, span->pages, nullptr);
-  governor_->unhold(span->first, span->pages, account_, stream_, true);
+  governor_->unhold(span->first, span->pages, account_, stream(), true);
   delete span;
+  if (!count) return bytes;
   std::lock_guard lock(mutex_);
   count_free(bytes);
   return bytes;
 }
 
-uint64_t Heap::release(void* address, Span* span) {
+uint64_t Heap::release_now(void* address, Span* span, bool count) {
   if (span->bytes) {
     if (address != governor_->pool().address(span->first)) return 0;
-    return release_extent(span);
+    return release_extent(span, count);
   }
   std::lock_guard lock(mutex_);
   Region* r = span->region;
@@ -107,11 +136,12 @@ uint64_t Heap::release(void* address, Span* span) {
     bytes = b->bytes;
     release_block(b);
   }
-  if (bytes) count_free(bytes);
+  if (bytes && count) count_free(bytes);
   return bytes;
 }
 
 void Heap::trim() {
+  reclaim(true);
   std::lock_guard lock(mutex_);
   for (Slab*& head : partial_) {
     for (Slab* s = head; s;) {

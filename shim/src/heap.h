@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -54,7 +55,7 @@ class Heap {
   ~Heap();
 
   uint32_t account() const { return account_; }
-  Stream stream() const { return stream_; }
+  Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   struct Allocation {
     void* address;
     uint64_t bytes;  // what release() will return: the size class of a small block, else as asked
@@ -63,7 +64,15 @@ class Heap {
   // iteration.
   Allocation allocate(uint64_t bytes, bool no_wait, bool persistent);
   // Never waits. Returns the block's bytes; 0 for an address that is no block's start.
-  uint64_t release(void* address, Span* span);
+  uint64_t release(void* address, Span* span) {
+    bool defers = foreign_.load(std::memory_order_relaxed) > 0;
+    return defers ? release_or_defer(address, span) : release_now(address, span, true);
+  }
+  // Another stream uses the block too: once it is freed, nobody gets it before that use has ended.
+  // False for an address that is no block's start.
+  bool note_use(void* address, Span* span);
+  // The stream is gone; blocks can be released but no longer be allocated.
+  void end_stream();
   // Gives up regions and pages that hold no block.
   void trim();
   std::string check();
@@ -80,11 +89,18 @@ class Heap {
   static constexpr uint32_t kNewPage = 2, kPinnedPage = 3;  // costs of a place, see weigh()
 
   Allocation allocate_small(uint64_t bytes, bool no_wait);
+  Allocation allocate_any(uint64_t bytes, bool no_wait, bool persistent);
   void* allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab);
   void* allocate_extent(uint64_t bytes, bool no_wait);
+  uint64_t release_now(void* address, Span* span, bool count);
+  uint64_t release_or_defer(void* address, Span* span);
+  uint64_t bytes_at(void* address, Span* span) const;
   uint64_t release_small(Slab* slab, uint64_t offset);
   void release_block(Block* block);
-  uint64_t release_extent(Span* span);
+  uint64_t release_extent(Span* span, bool count);
+  bool reclaim(bool wait);
+  void settle();
+  void give_up_pending(PageIndex first, uint64_t n);
   // With the lock in hand.
   void count_allocation(uint64_t bytes);
   void count_free(uint64_t bytes);
@@ -102,7 +118,8 @@ class Heap {
   Place find(uint64_t granules, bool persistent) const;
   Place weigh(Block* block, uint32_t first, uint64_t granules, bool persistent) const;
   Block* split(const Place& place, uint64_t granules);
-  void add_region();
+  Region* add_region();
+  Place find_or_add(uint64_t granules, bool persistent);
   void remove_region(Region* region);
   void link(Block* block);
   void unlink(Block* block);
@@ -118,7 +135,7 @@ class Heap {
   Governor* governor_;
   PageMap* map_;
   uint32_t account_;
-  Stream stream_;
+  std::atomic<Stream> stream_;
   uint64_t page_bytes_, region_bytes_, extent_least_;
   Account& counts_;
   std::mutex& mutex_;  // the account's, so that counting what all its heaps do costs no more
@@ -130,6 +147,20 @@ class Heap {
   // One emptied page stays charged, so that a block that comes and goes costs no trip to the pool.
   Region* spare_region_ = nullptr;
   uint32_t spare_page_ = 0;
+
+  // What the device must do before blocks on pages that were just held are used. Whoever allocates
+  // meanwhile waits for it, since its block may lie on such a page.
+  std::atomic<bool> unsettled_{false};
+  std::mutex settling_;  // before mutex_
+  DeviceWork pending_;
+
+  // Blocks that other streams use too.
+  struct Foreign {
+    Span* span;
+    Batch freed;  // 0: not yet
+  };
+  std::atomic<uint32_t> foreign_{0}, foreign_freed_{0};
+  std::unordered_map<void*, Foreign> used_elsewhere_;
 };
 
 }  // namespace gpushare

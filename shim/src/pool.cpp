@@ -1,14 +1,35 @@
+// Pages: who holds them. Address ranges are in ranges.cpp, contents that leave in saving.cpp.
 #include "pool.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
 
 namespace gpushare {
 
-Pool::Pool(Device* device, uint64_t page_bytes, uint64_t budget_pages, uint64_t address_pages)
+namespace {
+constexpr int kCandidates = 64;  // idle frames that are looked at
+}
+
+void DeviceWork::wait_for(uint32_t account, Batch batch) {
+  auto known = std::ranges::find(waits, account, &Fence::account);
+  if (known == waits.end())
+    waits.push_back({account, batch});
+  else
+    known->batch = std::max(known->batch, batch);
+}
+
+void DeviceWork::merge(DeviceWork&& other) {
+  mappings.insert(mappings.end(), other.mappings.begin(), other.mappings.end());
+  before_unmapping.insert(before_unmapping.end(), other.before_unmapping.begin(),
+                          other.before_unmapping.end());
+  for (const Fence& f : other.waits) wait_for(f.account, f.batch);
+}
+
+Pool::Pool(Device* device, Fences* fences, uint64_t page_bytes, uint64_t budget_pages,
+           uint64_t address_pages)
     : device_(device),
+      fences_(fences),
+      aliases_(device->aliases()),
       page_bytes_(page_bytes),
       budget_pages_(budget_pages),
       address_pages_(address_pages),
@@ -17,197 +38,187 @@ Pool::Pool(Device* device, uint64_t page_bytes, uint64_t budget_pages, uint64_t 
   if (base_) insert_free(0, address_pages_);
 }
 
-void Pool::insert_free(PageIndex first, uint64_t n) {
-  auto next = free_by_address_.lower_bound(first);
-  if (next != free_by_address_.end() && first + n == next->first) {
-    n += next->second;
-    auto gone = next++;
-    erase_free(gone);
+// Whether the frame that lies at the page was last held there.
+bool Pool::current(PageIndex page) const {
+  Frame f = page_[page].frame;
+  return f != kNoFrame && frames_.page(f) == page;
+}
+
+// What a stream has used itself comes before what it does next.
+void Pool::wait_for_last_use(const Page& last, uint32_t account, Stream stream,
+                             DeviceWork& work) const {
+  if (last.batch == 0 || (last.account == account && last.stream == stream)) return;
+  if (!passed(last)) work.wait_for(last.account, last.batch);
+}
+
+// The frame that was freed longest ago of those whose last use has ended; else one whose end is
+// marked, so that the wait is short; else the oldest.
+Frame Pool::choose_idle() const {
+  Frame marked = kNoFrame;
+  int looked_at = 0;
+  for (Frame f = frames_.oldest(); f != kNoFrame && looked_at < kCandidates; f = frames_.next(f)) {
+    ++looked_at;
+    if (frames_.page(f) == kNoPage) return f;
+    const Page& last = page_[frames_.page(f)];
+    if (passed(last)) return f;
+    if (marked == kNoFrame && fences_->closed(last.account, last.batch)) marked = f;
   }
-  if (next != free_by_address_.begin()) {
-    auto before = std::prev(next);
-    if (before->first + before->second == first) {
-      first = before->first;
-      n += before->second;
-      erase_free(before);
-    }
+  return marked != kNoFrame ? marked : frames_.oldest();
+}
+
+// Takes an idle frame from where it lay, and waits for who used it there.
+void Pool::use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work) {
+  frames_.take(f);
+  PageIndex from = frames_.page(f);
+  if (from != kNoPage) {
+    const Page& last = page_[from];
+    if (last.account != account && last.account != kNobody) ++counters_.changed_owner;
+    if (aliases_ || from == page)
+      wait_for_last_use(last, account, stream, work);
+    else
+      leave(from);
   }
-  free_by_address_.emplace(first, n);
-  free_by_size_.emplace(n, first);
+  frames_.set_page(f, page);
 }
 
-void Pool::erase_free(std::map<PageIndex, uint64_t>::iterator it) {
-  free_by_size_.erase({it->second, it->first});
-  free_by_address_.erase(it);
-}
-
-PageIndex Pool::reserve_range(uint64_t n) {
-  // Best fit, lowest address: ranges used before are small and warm, the untouched rest is large.
-  auto fit = free_by_size_.lower_bound({n, 0});
-  if (fit == free_by_size_.end()) return kNoPage;
-  auto [size, first] = *fit;
-  erase_free(free_by_address_.find(first));
-  if (size > n) insert_free(static_cast<PageIndex>(first + n), size - n);
-  for (PageIndex p = first; p < first + n; ++p) page_[p].use = Use::kReserved;
-  return first;
-}
-
-void Pool::release_range(PageIndex first, uint64_t n) {
-  for (PageIndex p = first; p < first + n; ++p) page_[p].use = Use::kFree;
-  insert_free(first, n);
-}
-
-void Pool::list_push(PageIndex page) {
+// Without aliases: nothing lies at the page any more.
+void Pool::leave(PageIndex page) {
   Page& p = page_[page];
-  p.listed = true;
-  p.next = kNoPage;
-  p.previous = newest_;
-  (newest_ == kNoPage ? oldest_ : page_[newest_].next) = page;
-  newest_ = page;
-}
-
-void Pool::list_remove(PageIndex page) {
-  Page& p = page_[page];
-  (p.previous == kNoPage ? oldest_ : page_[p.previous].next) = p.next;
-  (p.next == kNoPage ? newest_ : page_[p.next].previous) = p.previous;
-  p.listed = false;
-}
-
-void Pool::make_room(uint32_t account) {
-  if (backed_ >= budget_pages_) drop_one(account);
-}
-
-void Pool::set_budget(uint64_t pages) {
-  budget_pages_ = pages;
-  while (backed_ > budget_pages_ && drop_one(kNobody)) {
-  }
-}
-
-// Gives an idle page back to the system, for `account` to have one elsewhere.
-bool Pool::drop_one(uint32_t account) {
-  // The oldest page whose last user is done; on a synchronous device that is the oldest.
-  PageIndex victim = oldest_;
-  while (victim != kNoPage && !device_->passed(page_[victim].freed_on, page_[victim].freed_at))
-    victim = page_[victim].next;
-  if (victim == kNoPage) victim = oldest_;
-  if (victim == kNoPage) return false;  // can't be: held pages are charged, in the budget
-  Page& p = page_[victim];
-  device_->finish(p.freed_on, p.freed_at);
-  if (account != kNobody && p.last_account != account) ++counters_.changed_owner;
-  list_remove(victim);
-  device_->drop(address(victim), page_bytes_);
-  p.backed = false;
-  p.last_account = kNobody;
-  p.freed_at = 0;
-  --backed_;
+  if (!passed(p)) fences_->finish(p.account, p.batch);
+  device_->unmap(address(page));
+  p.frame = kNoFrame;
+  p.account = kNobody;
+  p.batch = 0;
   ++counters_.dropped;
-  return true;
 }
 
-void Pool::wait_for_previous_users(PageIndex first, uint64_t n, Stream stream) {
-  // One wait per foreign stream, for its latest event: it covers the earlier ones.
-  std::map<Stream, Event> latest;
-  for (PageIndex p = first; p < first + n; ++p) {
-    const Page& page = page_[p];
-    if (page.freed_at == 0 || page.freed_on == stream) continue;
-    Event& event = latest[page.freed_on];
-    event = std::max(event, page.freed_at);
-  }
-  for (auto [other, event] : latest) {
-    if (device_->passed(other, event)) continue;
-    device_->make_wait(stream, other, event);
-    ++counters_.device_waits;
-  }
+void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work) {
+  Page& p = page_[page];
+  bool unmap = p.frame != kNoFrame;
+  if (unmap && !passed(p)) work.before_unmapping.push_back({p.account, p.batch});
+  bool create = frames_.count() < budget_pages_;
+  Frame f = create ? frames_.add() : choose_idle();
+  if (create)
+    frames_.set_page(f, page);
+  else
+    use_idle(f, page, account, stream, work);
+  p.frame = f;
+  if (!aliases_) return;
+  work.mappings.push_back({page, f, create, unmap});
+  ++counters_.mapped;
 }
 
-void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream) {
-  wait_for_previous_users(first, n, stream);
-  for (PageIndex p = first; p < first + n; ++p)
-    if (page_[p].listed) list_remove(p);
+void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream, DeviceWork& work) {
+  // First the frames that lie there already, so that none of them is taken for its neighbour.
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
+    if (page.use == Use::kHeld || page.frame == kNoFrame || !frames_.idle(page.frame)) continue;
+    use_idle(page.frame, p, account, stream, work);
     page.use = Use::kHeld;
-    if (!page.backed) {
-      make_room(account);
-      page.backed = true;
-      ++backed_;
-    } else if (page.last_account != account && page.last_account != kNobody) {
-      ++counters_.changed_owner;
-    }
-    page.last_account = static_cast<uint8_t>(account);
+  }
+  for (PageIndex p = first; p < first + n; ++p) {
+    if (page_[p].use != Use::kHeld) find_frame(p, account, stream, work);
+    page_[p].use = Use::kHeld;
+    page_[p].account = static_cast<uint8_t>(account);
   }
 }
 
 uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
-  Event event = device_->record(stream);
   uint64_t saved = 0;
+  uint32_t account = page_[first].account;
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
     if (page.use == Use::kSaved) {
       ++saved;
       device_->forget(address(p), page_bytes_);
-      page.use = Use::kReserved;
-      page.last_account = kNobody;
+      page = {.use = Use::kReserved};
       continue;
     }
     page.use = Use::kReserved;
-    page.freed_on = stream;
-    page.freed_at = event;
-    list_push(p);
+    page.stream = stream;
+    page.batch = fences_->open(account);
+    if (page.frame != kNoFrame) frames_.release(page.frame);
   }
+  fences_->count(account, (n - saved) * page_bytes_);
   return saved;
 }
 
-uint64_t Pool::save(uint32_t account) {
-  std::vector<PageIndex> pages;
-  for (PageIndex p = 0; p < address_pages_; ++p)
-    if (page_[p].use == Use::kHeld && page_[p].last_account == account) pages.push_back(p);
-  for (PageIndex p : pages) {
-    if (device_->copy_out(address(p), page_bytes_)) continue;
-    for (PageIndex q : pages) device_->forget(address(q), page_bytes_);  // nothing was taken yet
-    return 0;
-  }
-  for (PageIndex p : pages) {
-    device_->take_away(address(p), page_bytes_);
-    page_[p] = {.use = Use::kSaved, .last_account = static_cast<uint8_t>(account)};
-    --backed_;
-  }
-  return pages.size();
+bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
+  Page& p = page_[page];
+  Frame f = choose_idle();
+  if (f == kNoFrame) return false;
+  frames_.release(p.frame);
+  frames_.remove(p.frame);
+  use_idle(f, page, p.account, stream, work);
+  p.frame = f;
+  work.mappings.push_back({page, f, false, false});
+  ++counters_.mapped;
+  return true;
 }
 
-void Pool::restore(uint32_t account) {
-  for (PageIndex p = 0; p < address_pages_; ++p) {
-    Page& page = page_[p];
-    if (page.use != Use::kSaved || page.last_account != account) continue;
-    make_room(account);
-    if (!device_->bring_back(address(p), page_bytes_)) {
-      fprintf(stderr,
-              "gpushare: what was copied out can't be read back; the job's memory is lost\n");
-      abort();
+void Pool::unplace(const DeviceWork::Mapping& m) {
+  page_[m.page].frame = kNoFrame;
+  frames_.set_page(m.frame, kNoPage);
+  frames_.release(m.frame);
+  if (m.create) frames_.remove(m.frame);
+}
+
+// False if work is still under way somewhere where the frame lies.
+bool Pool::destroy_idle(Frame f) {
+  if (!aliases_) {
+    leave(frames_.page(f));
+  } else {
+    for (const Page& p : page_)
+      if (p.frame == f && !passed(p)) return false;
+    for (PageIndex p = 0; p < address_pages_; ++p) {
+      if (page_[p].frame != f) continue;
+      device_->unmap(address(p));
+      page_[p].frame = kNoFrame;
     }
-    page.use = Use::kHeld;
-    page.backed = true;
-    ++backed_;
+  }
+  frames_.remove(f);
+  device_->destroy(f);
+  return true;
+}
+
+void Pool::forget_stream(uint32_t account, Stream stream) {
+  for (Page& p : page_)
+    if (p.account == account && p.stream == stream) p.stream = Fences::kGone;
+}
+
+void Pool::set_budget(uint64_t pages) {
+  budget_pages_ = pages;
+  trim();
+}
+
+void Pool::trim() {
+  for (Frame f = frames_.oldest(); f != kNoFrame && frames_.count() > budget_pages_;) {
+    Frame next = frames_.next(f);
+    destroy_idle(f);
+    f = next;
   }
 }
 
 std::string Pool::check(uint64_t held) const {
-  uint64_t held_pages = 0, backed = 0, listed = 0, free_pages = 0;
-  for (const Page& p : page_) {
-    held_pages += p.use == Use::kHeld;
-    backed += p.backed;
-    listed += p.listed;
-    free_pages += p.use == Use::kFree;
-    if (p.use == Use::kHeld && !p.backed) return "a held page has no memory behind it";
-    if (p.listed != (p.backed && p.use != Use::kHeld)) return "the list of idle pages is wrong";
+  uint64_t held_pages = 0, placed = 0, free_pages = 0;
+  for (PageIndex p = 0; p < address_pages_; ++p) {
+    const Page& page = page_[p];
+    bool is_held = page.use == Use::kHeld;
+    held_pages += is_held;
+    placed += current(p);
+    free_pages += page.use == Use::kFree;
+    if (is_held && page.frame != kNoFrame && (!current(p) || frames_.idle(page.frame)))
+      return "a held page has no memory of its own behind it";
+    if (!is_held && current(p) && !frames_.idle(page.frame)) return "a frame is held by nobody";
+    if (!aliases_ && page.frame != kNoFrame && !current(p)) return "a frame lies at two addresses";
   }
   // A charge comes before the pages it is for.
   if (held_pages > held) return "more pages are held than charged";
-  if (backed != backed_) return "the count of backed pages is wrong";
-  if (backed_ > budget_pages_) return "more pages are backed than the budget has";
+  if (!aliases_ && placed != frames_.count()) return "the count of frames is wrong";
+  if (!aliases_ && frames_.count() > budget_pages_) return "more frames exist than the budget has";
   uint64_t in_list = 0, in_ranges = 0;
-  for (PageIndex p = oldest_; p != kNoPage; p = page_[p].next) ++in_list;
-  if (in_list != listed) return "the list of idle pages is broken";
+  for (Frame f = frames_.oldest(); f != kNoFrame; f = frames_.next(f)) ++in_list;
+  if (in_list != frames_.idle_count()) return "the list of idle frames is broken";
   PageIndex end = 0;
   bool first = true;
   for (auto [start, n] : free_by_address_) {

@@ -1,11 +1,17 @@
 // Pages and address ranges of one device: who holds which, which have physical memory behind them.
 //
 // Pages are not addresses: several budgets of addresses are reserved, and what is counted is pages.
-// Three states of a page's address: free, reserved (part of a region, no page charged), held.
-// Beside it, whether physical memory lies behind it. Invariant: backed pages <= budget, so that the
-// device never holds more than the budget for us, whatever lies free.
+// Three states of a page's address: free, reserved (part of a region, no page charged), held. A
+// held page has a frame, and no more frames exist than the budget has pages.
 //
-// No locks: the caller (the governor) serialises. Nothing is stored inside the pool's bytes.
+// A frame stays where it was held until it is needed elsewhere. Where the device can alias, it may
+// then lie at both addresses, since work at the first may still be under way, and it may be back
+// there without another mapping; a page is mapped anew only if its frame is held elsewhere. Where
+// it can't, the contents of the first address are dropped.
+//
+// No locks: the caller (the governor) serialises. Driver calls that a device with aliases needs are
+// not made here but noted as work, which the caller does when it has no lock any more. Nothing is
+// stored inside the pool's bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +22,50 @@
 #include <vector>
 
 #include "device.h"
+#include "fences.h"
+#include "frames.h"
 
 namespace gpushare {
 
-using PageIndex = uint32_t;
-constexpr PageIndex kNoPage = UINT32_MAX;
 constexpr uint8_t kNobody = 255;  // no account has this number
 
+// What must be done before pages that were just held are used.
+struct DeviceWork {
+  struct Mapping {
+    PageIndex page;
+    Frame frame;
+    bool create;  // the frame does not exist yet
+    bool unmap;   // another one lies there
+  };
+  struct Fence {
+    uint32_t account;
+    Batch batch;
+  };
+  std::vector<Mapping> mappings;
+  std::vector<Fence> before_unmapping;  // on the CPU: nobody may use the address any more
+  std::vector<Fence> waits;             // on the device, for whoever used the memory before
+
+  bool empty() const { return mappings.empty() && waits.empty(); }
+  void wait_for(uint32_t account, Batch batch);
+  void merge(DeviceWork&& other);
+};
+
 struct PoolCounters {
-  uint64_t dropped = 0;        // pages given back to the system to make room at other addresses
-  uint64_t changed_owner = 0;  // physical pages that passed from one account to another
-  uint64_t device_waits = 0;   // waits put on a stream because of memory freed on another
+  uint64_t dropped = 0;        // frames taken from one address for another
+  uint64_t changed_owner = 0;  // frames that passed from one account to another
+  uint64_t mapped = 0;         // frames put behind another address
 };
 
 class Pool {
  public:
-  Pool(Device* device, uint64_t page_bytes, uint64_t budget_pages, uint64_t address_pages);
+  Pool(Device* device, Fences* fences, uint64_t page_bytes, uint64_t budget_pages,
+       uint64_t address_pages);
 
   bool reserved() const { return base_ != nullptr; }
   char* base() const { return base_; }
   uint64_t page_bytes() const { return page_bytes_; }
   uint64_t pages() const { return address_pages_; }
-  uint64_t backed() const { return backed_; }
+  uint64_t backed() const { return frames_.count(); }
   uint64_t free_ranges() const { return free_by_address_.size(); }
   const PoolCounters& counters() const { return counters_; }
   bool contains(const void* address) const {
@@ -51,20 +79,36 @@ class Pool {
 
   // A range of n free addresses, now reserved; kNoPage if the address space has no such range.
   PageIndex reserve_range(uint64_t n);
-  // Reserved pages become held: physical memory is found, and `stream` waits on the device for
-  // whoever used these bytes before. The caller has charged them.
-  void hold(PageIndex first, uint64_t n, uint32_t account, Stream stream);
-  // Held pages become reserved again; the memory stays behind them until it is needed elsewhere.
-  // Returns how many of them were saved: those were held by nobody.
+  void release_range(PageIndex first, uint64_t n);
+  // Reserved pages become held by what is on `stream`; the caller has charged them. They may be
+  // used when the work has been done. Pages of the range that the account holds already stay as
+  // they are.
+  void hold(PageIndex first, uint64_t n, uint32_t account, Stream stream, DeviceWork& work);
+  // Held pages become reserved again. Returns how many of them were saved: those were held by
+  // nobody.
   uint64_t unhold(PageIndex first, uint64_t n, Stream stream);
+  // Whether to hold one of these pages now would make the CPU wait: its frame is held elsewhere,
+  // and what used the address before may not have ended.
+  bool stalls(PageIndex first, uint64_t n);
+  // A frame that could not be made does not exist. Finds an idle one for the page instead; false if
+  // there is none.
+  bool replace(PageIndex page, Stream stream, DeviceWork& work);
+
+  // A mapping was given up: nothing lies at the page, and its last user has ended.
+  void unplace(const DeviceWork::Mapping& mapping);
+
+  // The stream is gone: what it has used is nobody's own any more.
+  void forget_stream(uint32_t account, Stream stream);
+
   // Copies what the account holds elsewhere and takes its pages away; the number of pages, 0 if it
   // can't be. The addresses stay the account's, and restore() brings all back to them. The caller
   // sees to it that nobody uses them meanwhile, and uncharges and charges.
   uint64_t save(uint32_t account);
   void restore(uint32_t account);
-  void release_range(PageIndex first, uint64_t n);
-  // Pages that this budget has no room for go back to the system. No more than it may be held.
+  // Pages that this budget has no room for go back to the system: at once, or where work is still
+  // under way by later calls of trim(). No more than it may be held.
   void set_budget(uint64_t pages);
+  void trim();
 
   // Empty if every invariant holds, else what is wrong. `held` is the sum of all charges.
   std::string check(uint64_t held) const;
@@ -73,31 +117,36 @@ class Pool {
   enum class Use : uint8_t { kFree, kReserved, kHeld, kSaved };
   struct Page {
     Use use = Use::kFree;
-    bool backed = false;
-    bool listed = false;             // in the list of backed pages that nobody holds
-    uint8_t last_account = kNobody;  // not held since it was dropped
-    PageIndex next = kNoPage, previous = kNoPage;
-    Stream freed_on = 0;
-    Event freed_at = 0;
+    uint8_t account = kNobody;  // that holds it, or held it last
+    Frame frame = kNoFrame;     // that lies there; another page may hold it
+    Stream stream = 0;          // of the last use
+    Batch batch = 0;            // in which it was freed; 0: nothing of the last use is left
   };
 
   void insert_free(PageIndex first, uint64_t n);
   void erase_free(std::map<PageIndex, uint64_t>::iterator it);
-  void list_push(PageIndex page);
-  void list_remove(PageIndex page);
-  void make_room(uint32_t account);
-  bool drop_one(uint32_t account);
-  void wait_for_previous_users(PageIndex first, uint64_t n, Stream stream);
+  uint64_t cost(PageIndex first, uint64_t n);
+  bool current(PageIndex page) const;
+  bool passed(const Page& p) const { return !p.batch || fences_->passed(p.account, p.batch); }
+  void wait_for_last_use(const Page& p, uint32_t account, Stream stream, DeviceWork& work) const;
+  Frame choose_idle() const;
+  void find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
+  void use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
+  void leave(PageIndex page);
+  bool destroy_idle(Frame f);
+  void do_now(const DeviceWork& work);
 
   Device* device_;
+  Fences* fences_;
+  bool aliases_;
   uint64_t page_bytes_, budget_pages_, address_pages_;
   char* base_ = nullptr;
-  uint64_t backed_ = 0;
   std::vector<Page> page_;
-  PageIndex oldest_ = kNoPage, newest_ = kNoPage;  // backed, not held: oldest freed first
+  Frames frames_;
   std::map<PageIndex, uint64_t> free_by_address_;
   std::set<std::pair<uint64_t, PageIndex>> free_by_size_;
   PoolCounters counters_;
+  uint64_t looks_ = 0;
 };
 
 }  // namespace gpushare

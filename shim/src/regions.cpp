@@ -117,7 +117,7 @@ Heap::Block* Heap::split(const Place& place, uint64_t granules) {
   return b;
 }
 
-void Heap::add_region() {
+Region* Heap::add_region() {
   uint64_t pages = region_bytes_ / page_bytes_;
   PageIndex first = governor_->reserve_range(pages);
   if (first == kNoPage) throw OutOfMemory("gpushare: out of memory: no address space is left");
@@ -135,6 +135,23 @@ void Heap::add_region() {
   regions_.push_back(r);
   map_->set(first, pages, &r->span);
   link(b);
+  return r;
+}
+
+// Where the CPU would have to wait until the device no longer uses an address, it takes new ones.
+Heap::Place Heap::find_or_add(uint64_t granules, bool persistent) {
+  Place place = find(granules, persistent);
+  if (place.block) {
+    const Missing& m = place.missing;
+    PageIndex first = place.block->region->span.first + m.first;
+    if (!m.count || !governor_->stalls(first, m.last - m.first + 1)) return place;
+  }
+  try {
+    return weigh(add_region()->at[0], 0, granules, persistent);
+  } catch (const OutOfMemory&) {
+    if (!place.block) throw;
+    return place;
+  }
 }
 
 void Heap::remove_region(Region* r) {
@@ -147,13 +164,17 @@ void Heap::remove_region(Region* r) {
   delete r;
 }
 
-// Charges the missing pages, and if they are one run holds them too; false if it must wait.
+// Charges and holds the missing pages; false if it must wait. `charged` are charged already.
 bool Heap::try_take(Region* r, const Missing& missing, uint64_t charged, bool no_wait) {
-  if (missing.count <= charged) return true;
-  if (charged || missing.last - missing.first + 1 != missing.count)
-    return governor_->try_charge(account_, missing.count - charged, no_wait);
+  if (missing.count == 0) return true;
   PageIndex first = r->span.first + missing.first;
-  if (!governor_->try_hold(first, missing.count, account_, stream_, no_wait)) return false;
+  uint64_t n = missing.last - missing.first + 1;
+  if (missing.count <= charged)
+    governor_->hold(first, n, account_, stream(), pending_);
+  else if (!governor_->try_hold(first, n, missing.count - charged, account_, stream(), no_wait,
+                                pending_))
+    return false;
+  if (!pending_.empty()) unsettled_.store(true, std::memory_order_release);
   for (uint32_t p = missing.first; p <= missing.last; ++p) r->held[p] = true;
   return true;
 }
@@ -165,7 +186,7 @@ std::pair<uint32_t, uint32_t> Heap::pages_of(const Block* b) const {
           static_cast<uint32_t>((last * kGranule) / page_bytes_)};
 }
 
-// The pages of a block that was just taken become held; they have been charged.
+// The pages of a block that was just taken; they are held.
 void Heap::occupy(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b);
@@ -174,11 +195,6 @@ void Heap::occupy(Block* b) {
   for (uint32_t p = from; p <= to; ++p)
     if (r->blocks_on_page[p]++ == 0 && spare_region_ == r && spare_page_ == p)
       spare_region_ = nullptr;
-  for (uint32_t p = from; p <= to; ++p) {
-    uint32_t begin = p;
-    for (; p <= to && !r->held[p]; ++p) r->held[p] = true;
-    if (p > begin) governor_->hold(r->span.first + begin, p - begin, account_, stream_);
-  }
 }
 
 void Heap::vacate(Block* b) {
@@ -189,8 +205,9 @@ void Heap::vacate(Block* b) {
   uint32_t begin = from;  // of the run of pages to give up
   auto give_up = [&](uint32_t end) {
     for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
+    if (end > begin) give_up_pending(r->span.first + begin, end - begin);
     if (end > begin)
-      governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
+      governor_->unhold(r->span.first + begin, end - begin, account_, stream(), false);
     begin = end + 1;
   };
   for (uint32_t p = from; p <= to; ++p) {
@@ -210,25 +227,29 @@ void Heap::drop_spare() {
   Region* r = spare_region_;
   spare_region_ = nullptr;
   r->held[spare_page_] = false;
-  governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
+  give_up_pending(r->span.first + spare_page_, 1);
+  governor_->unhold(r->span.first + spare_page_, 1, account_, stream(), false);
 }
 
 void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
   uint64_t granules = (bytes + kGranule - 1) / kGranule;
   uint64_t charged = 0;  // by a wait, not yet used
-  for (;;) {
+  for (bool reclaimed = false;;) {
     std::unique_lock lock(mutex_);
-    Place place = find(granules, persistent);
-    if (!place.block) {
-      try {
-        add_region();
-      } catch (...) {
-        if (charged) governor_->uncharge(account_, charged);
-        throw;
-      }
-      place = find(granules, persistent);
+    Place place;
+    try {
+      place = find_or_add(granules, persistent);
+    } catch (...) {
+      if (charged) governor_->uncharge(account_, charged);
+      throw;
     }
     Missing missing = place.missing;
+    if (missing.count && !reclaimed && foreign_freed_.load(std::memory_order_relaxed)) {
+      lock.unlock();
+      reclaim(false);
+      reclaimed = true;
+      continue;
+    }
     if (try_take(place.block->region, missing, charged, no_wait)) {
       if (charged > missing.count) governor_->uncharge(account_, charged - missing.count);
       Block* b = split(place, granules);
@@ -252,6 +273,7 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
       return address;
     }
     lock.unlock();
+    if (reclaim(true)) continue;
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
       governor_->charge(account_, missing.count - charged, no_wait, bytes);

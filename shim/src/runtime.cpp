@@ -24,7 +24,10 @@ Heap& Runtime::heap(uint32_t account, Stream stream) {
     if (Heap* h = default_heap_[account].load(std::memory_order_acquire)) return *h;
   std::lock_guard lock(heaps_mutex_);
   auto& slot = heaps_[{account, stream}];
-  if (!slot) slot = std::make_unique<Heap>(&governor_, &map_, account, stream, region_bytes_);
+  if (!slot) {
+    slot = std::make_unique<Heap>(&governor_, &map_, account, stream, region_bytes_);
+    governor_.fences().add_stream(account, stream);
+  }
   if (stream == 0) default_heap_[account].store(slot.get(), std::memory_order_release);
   return *slot;
 }
@@ -41,7 +44,10 @@ bool Runtime::will_persist(Account& a, uint64_t bytes) const {
 void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait) {
   Account& a = governor_.account(account);
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
-  if (a.door_pending.load(std::memory_order_acquire) && !no_wait) governor_.pass_door(account);
+  if (a.door_pending.load(std::memory_order_acquire) && !no_wait) {
+    governor_.fences().close(account);
+    governor_.pass_door(account);
+  }
   auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait, will_persist(a, bytes));
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed));
@@ -65,7 +71,28 @@ bool Runtime::release(void* address) {
   uint64_t bytes = heap->release(address, span);
   if (bytes == 0) return false;
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.freed(address, bytes);
+  governor_.fences().close_if_full(a.id);
   return true;
+}
+
+bool Runtime::note_use(void* address, Stream stream) {
+  Span* span = map_.find(governor_.pool().index(address));
+  if (!span) return false;
+  Heap* heap = span->heap;
+  if (stream == heap->stream() || !governor_.asynchronous()) return true;
+  governor_.fences().add_stream(heap->account(), stream);
+  return heap->note_use(address, span);
+}
+
+void Runtime::end_stream(uint32_t account, Stream stream) {
+  governor_.fences().remove_stream(account, stream);
+  std::lock_guard lock(heaps_mutex_);
+  auto found = heaps_.find({account, stream});
+  if (found == heaps_.end()) return;
+  // Another stream may come to have the same handle, and would take the heap for its own.
+  found->second->end_stream();
+  ended_.push_back(std::move(found->second));
+  heaps_.erase(found);
 }
 
 int Runtime::owner(const void* address) const {
@@ -76,6 +103,8 @@ int Runtime::owner(const void* address) const {
 
 void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
+  // Its streams are about to go. What lives on is used by others at their own risk.
+  for (Stream stream : governor_.fences().streams(account)) end_stream(account, stream);
   trim(account);
 }
 
@@ -83,12 +112,18 @@ void Runtime::trim(uint32_t account) {
   std::lock_guard lock(heaps_mutex_);
   for (auto& [key, heap] : heaps_)
     if (key.first == account) heap->trim();
+  for (auto& heap : ended_)
+    if (heap->account() == account) heap->trim();
 }
 
 std::string Runtime::check() {
   {
     std::lock_guard lock(heaps_mutex_);
     for (auto& [key, heap] : heaps_) {
+      std::string wrong = heap->check();
+      if (!wrong.empty()) return wrong;
+    }
+    for (auto& heap : ended_) {
       std::string wrong = heap->check();
       if (!wrong.empty()) return wrong;
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "../include/gpushare.h"
 #include "governor.h"
@@ -22,6 +23,10 @@ class Runtime {
 
   void* allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait);
   bool release(void* address);
+  // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
+  bool note_use(void* address, Stream stream);
+  // Before a stream of the account is destroyed. What was allocated on it stays usable.
+  void end_stream(uint32_t account, Stream stream);
   int owner(const void* address) const;
   void end_job(uint32_t account);
   void trim(uint32_t account);
@@ -40,6 +45,7 @@ class Runtime {
   std::atomic<Heap*> default_heap_[kAccounts] = {};  // stream 0: no look-up
   std::mutex heaps_mutex_;
   std::map<std::pair<uint32_t, Stream>, std::unique_ptr<Heap>> heaps_;
+  std::vector<std::unique_ptr<Heap>> ended_;  // of streams that are gone; their blocks are not
 };
 
 // Null until gs_start has succeeded.

@@ -18,26 +18,32 @@ class FakeDevice final : public Device {
  public:
   explicit FakeDevice(uint64_t seed) : random_(seed) {}
 
-  char* reserve(size_t bytes, size_t alignment) override {
-    raw_ = std::make_unique<char[]>(bytes + alignment);
-    auto a = (reinterpret_cast<uintptr_t>(raw_.get()) + alignment - 1) & ~(alignment - 1);
+  char* reserve(size_t bytes, size_t page_bytes) override {
+    page_bytes_ = page_bytes;
+    raw_ = std::make_unique<char[]>(bytes + page_bytes);
+    auto a = (reinterpret_cast<uintptr_t>(raw_.get()) + page_bytes - 1) & ~(page_bytes - 1);
     return reinterpret_cast<char*>(a);
   }
-  void drop(char* address, size_t bytes) override { memset(address, 0, bytes); }
-  Event record(Stream s) override { return streams_[s].issued; }
-  bool passed(Stream s, Event e) override { return streams_[s].done >= e; }
-  void finish(Stream s, Event e) override {
-    while (!passed(s, e)) run(1);
+  void unmap(char* address) override { memset(address, 0, page_bytes_); }
+  bool asynchronous() const override { return true; }
+  Event record(Stream s) override {
+    events_.push_back({s, streams_[s].issued});
+    return events_.size();
   }
-  void make_wait(Stream waiter, Stream s, Event e) override {
-    issue(waiter, {Op::kWait, nullptr, 0, 0, s, e});
+  bool passed(Event e) override {
+    auto [stream, position] = events_[e - 1];
+    return streams_[stream].done >= position;
   }
+  void finish(Event e) override {
+    while (!passed(e)) run(1);
+  }
+  void make_wait(Stream waiter, Event e) override { issue(waiter, {Op::kWait, nullptr, 0, 0, e}); }
 
   void write(Stream s, char* address, size_t bytes, char value) {
-    issue(s, {Op::kWrite, address, bytes, value, 0, 0});
+    issue(s, {Op::kWrite, address, bytes, value, 0});
   }
   void read(Stream s, char* address, size_t bytes, char value) {
-    issue(s, {Op::kRead, address, bytes, value, 0, 0});
+    issue(s, {Op::kRead, address, bytes, value, 0});
   }
   // Runs up to n operations, each of a stream picked at random among those that can go on.
   void run(size_t n) {
@@ -63,7 +69,6 @@ class FakeDevice final : public Device {
     char* address;
     size_t bytes;
     char value;
-    Stream stream;
     Event event;
   };
   struct Queue {
@@ -75,7 +80,7 @@ class FakeDevice final : public Device {
     q.ops.push_back(op);
     ++q.issued;
   }
-  bool can_run(const Op& op) { return op.kind != Op::kWait || passed(op.stream, op.event); }
+  bool can_run(const Op& op) { return op.kind != Op::kWait || passed(op.event); }
   void step(Queue& q) {
     Op op = q.ops.front();
     q.ops.pop_front();
@@ -87,6 +92,8 @@ class FakeDevice final : public Device {
   }
 
   std::unique_ptr<char[]> raw_;
+  size_t page_bytes_ = 0;
+  std::vector<std::pair<Stream, uint64_t>> events_;
   std::map<Stream, Queue> streams_;
   std::mt19937_64 random_;
   uint64_t wrong_reads_ = 0;

@@ -24,7 +24,10 @@ struct Extent {
 uint64_t random_program(uint64_t seed) {
   std::mt19937_64 random(seed);
   FakeDevice device(seed + 1);
-  Pool pool(&device, kPage, kBudget, kAddresses);
+  Fences fences(&device, 4);
+  for (uint32_t account = 1; account < 4; ++account)
+    for (Stream stream = 1; stream < 4; ++stream) fences.add_stream(account, 10 * account + stream);
+  Pool pool(&device, &fences, kPage, kBudget, kAddresses);
   std::vector<Extent> live;
   uint64_t held = 0;
   char value = 0;
@@ -33,10 +36,12 @@ uint64_t random_program(uint64_t seed) {
     uint64_t n = 1 + random() % 6;
     if (take && held + n <= kBudget) {
       uint32_t account = 1 + random() % 3;
-      Stream stream = 1 + random() % 3;
+      Stream stream = 10 * account + 1 + random() % 3;
       PageIndex first = pool.reserve_range(n);
       CHECK(first != kNoPage);
-      pool.hold(first, n, account, stream);
+      DeviceWork work;
+      pool.hold(first, n, account, stream, work);
+      for (auto [other, batch] : work.waits) fences.wait(stream, other, batch);
       held += n;
       value = static_cast<char>(value + 1);
       live.push_back({first, n, account, stream, value});
@@ -51,6 +56,8 @@ uint64_t random_program(uint64_t seed) {
       live.erase(live.begin() + static_cast<long>(i));
     }
     device.run(random() % 4);
+    if (random() % 8 == 0) fences.close(1 + random() % 3);
+    if (random() % 8 == 0) fences.poll_all();
     CHECK_EMPTY(pool.check(held));
   }
   for (const Extent& e : live) {
@@ -62,7 +69,7 @@ uint64_t random_program(uint64_t seed) {
   CHECK(device.wrong_reads() == 0);
   CHECK_EMPTY(pool.check(0));
   CHECK(pool.reserve_range(kAddresses) == 0);  // one range again
-  return pool.counters().device_waits;
+  return fences.counters().device_waits;
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ struct Job {
   virtual ~Job() = default;
   virtual void take() {
     w.governor.charge(id, 1, false, kPage);
-    pages.push_back(w.governor.hold_range(1, id, 0));
+    DeviceWork none;
+    pages.push_back(w.governor.hold_range(1, id, 0, none));
     CHECK(pages.back() != kNoPage);
     Account& a = w.governor.account(id);
     if (a.in_iteration) a.recorder.note(a.held);

@@ -9,11 +9,12 @@
 
 namespace gpushare {
 
-char* HostDevice::reserve(size_t bytes, size_t alignment) {
-  void* raw = mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE,
+char* HostDevice::reserve(size_t bytes, size_t page_bytes) {
+  page_bytes_ = page_bytes;
+  void* raw = mmap(nullptr, bytes + page_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
-  auto start = (reinterpret_cast<uintptr_t>(raw) + alignment - 1) & ~(alignment - 1);
+  auto start = (reinterpret_cast<uintptr_t>(raw) + page_bytes - 1) & ~(page_bytes - 1);
   char* base = base_ = reinterpret_cast<char*>(start);
   // A pool page is charged whole, so one fault may bring it in whole. A kernel without transparent
   // huge pages refuses, and serves 4 KiB at a time.
@@ -21,7 +22,7 @@ char* HostDevice::reserve(size_t bytes, size_t alignment) {
   return base;
 }
 
-void HostDevice::drop(char* address, size_t bytes) { (void)madvise(address, bytes, MADV_DONTNEED); }
+void HostDevice::unmap(char* address) { (void)madvise(address, page_bytes_, MADV_DONTNEED); }
 
 namespace {
 
@@ -56,7 +57,7 @@ bool HostDevice::copy_out(char* address, size_t bytes) {
 }
 
 void HostDevice::take_away(char* address, size_t bytes) {
-  drop(address, bytes);
+  (void)madvise(address, bytes, MADV_DONTNEED);
   (void)mprotect(address, bytes, PROT_NONE);
 }
 

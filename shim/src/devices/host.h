@@ -6,16 +6,13 @@
 
 namespace gpushare {
 
-// Private anonymous memory. Every stream is synchronous: whatever was issued has been done.
+// Private anonymous memory. Every stream is synchronous: whatever was issued has been done. Frames
+// are the kernel's; what is unmapped has none, and gets one when it is touched.
 // Not memfd: a forked child would write through it into its parent's tensors.
 class HostDevice final : public Device {
  public:
-  char* reserve(size_t bytes, size_t alignment) override;
-  void drop(char* address, size_t bytes) override;
-  Event record(Stream) override { return 0; }
-  bool passed(Stream, Event) override { return true; }
-  void finish(Stream, Event) override {}
-  void make_wait(Stream, Stream, Event) override {}
+  char* reserve(size_t bytes, size_t page_bytes) override;
+  void unmap(char* address) override;
   // To a temporary file without a name, in $TMPDIR or /tmp.
   bool copy_out(char* address, size_t bytes) override;
   void take_away(char* address, size_t bytes) override;
@@ -25,6 +22,7 @@ class HostDevice final : public Device {
  private:
   off_t offset(const char* address) const { return address - base_; }
   char* base_ = nullptr;
+  size_t page_bytes_ = 0;
   int file_ = -1;
 };
 

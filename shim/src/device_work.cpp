@@ -1,0 +1,67 @@
+// What a device must do before pages that were held are used. No lock is in hand here, except while
+// another frame is looked for.
+#include <algorithm>
+#include <vector>
+
+#include "governor.h"
+
+namespace gpushare {
+
+void Governor::perform(DeviceWork& work, Stream stream) {
+  for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
+  work.before_unmapping.clear();
+  std::ranges::sort(work.mappings, {}, &DeviceWork::Mapping::page);
+  while (!work.mappings.empty()) map_some(work, stream);
+  for (auto [account, batch] : work.waits) fences_.wait(stream, account, batch);
+  work.waits.clear();
+}
+
+// The frame of a mapping is made ready, or replaced by an idle one if the device has no memory
+// left: somebody outside of the pool has taken it.
+void Governor::make_ready(DeviceWork& work, size_t i, Stream stream) {
+  DeviceWork::Mapping& m = work.mappings[i];
+  if (m.unmap) device_->unmap(pool_.address(m.page));
+  m.unmap = false;
+  if (!m.create || device_->create(m.frame)) {
+    m.create = false;
+    return;
+  }
+  DeviceWork other;
+  {
+    Lock lock(mutex_);
+    if (!pool_.replace(m.page, stream, other))
+      throw OutOfMemory(
+          "gpushare: out of memory: the device has less memory left than the budget says; "
+          "something "
+          "outside of this run uses it. Lower --budget, or end the other program.");
+  }
+  m = other.mappings[0];
+  other.mappings.clear();
+  work.merge(std::move(other));
+}
+
+// Neighbours in one call, as long as that goes well; they are off the list then.
+void Governor::map_some(DeviceWork& work, Stream stream) {
+  std::vector<Frame> frames;
+  PageIndex first = work.mappings[0].page;
+  for (size_t i = 0; i < work.mappings.size() && work.mappings[i].page == first + i; ++i) {
+    make_ready(work, i, stream);
+    frames.push_back(work.mappings[i].frame);
+  }
+  device_->map(pool_.address(first), frames);
+  work.mappings.erase(work.mappings.begin(),
+                      work.mappings.begin() + static_cast<ptrdiff_t>(frames.size()));
+}
+
+void Governor::give_up(const DeviceWork& work) {
+  // Whoever gets the frames next is told of no earlier use.
+  for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
+  for (auto [account, batch] : work.waits) fences_.finish(account, batch);
+  for (const DeviceWork::Mapping& m : work.mappings) {
+    if (m.unmap) device_->unmap(pool_.address(m.page));
+    Lock lock(mutex_);
+    pool_.unplace(m);
+  }
+}
+
+}  // namespace gpushare

@@ -1,0 +1,142 @@
+#include "fences.h"
+
+#include <algorithm>
+
+namespace gpushare {
+
+namespace {
+constexpr uint32_t kGrowAfter = 64;  // batches in a row that nobody wanted while they were open
+}
+
+Fences::Fences(Device* device, uint32_t accounts)
+    : device_(device), asynchronous_(device->asynchronous()), of_(accounts) {}
+
+void Fences::add_stream(uint32_t account, Stream stream) {
+  if (!asynchronous_) return;
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  if (std::ranges::find(a.streams, stream) == a.streams.end()) a.streams.push_back(stream);
+}
+
+void Fences::remove_stream(uint32_t account, Stream stream) {
+  if (!asynchronous_) return;
+  for (Account& a : of_) {  // another stream may come to have the same handle
+    std::lock_guard lock(a.mutex);
+    std::erase_if(a.waited, [&](const auto& w) { return w.first == stream; });
+  }
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  if (std::erase(a.streams, stream) == 0) return;
+  // Every batch waits for the mark from now on: memory that the stream used may be freed later.
+  a.removed.emplace_back(stream, device_->record(stream));
+  counters_.events.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::vector<Stream> Fences::streams(uint32_t account) {
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  return a.streams;
+}
+
+void Fences::close_locked(Account& a) {
+  // First the number, then the events: what is freed from here on belongs to the next batch.
+  Batch batch = a.open.fetch_add(1, std::memory_order_seq_cst);
+  a.bytes.store(0, std::memory_order_relaxed);
+  Closed closed{batch, {}};
+  for (Stream s : a.streams) closed.events.emplace_back(s, device_->record(s));
+  counters_.events.fetch_add(a.streams.size(), std::memory_order_relaxed);
+  a.closed.push_back(std::move(closed));
+}
+
+// Somebody wants what is in the open batch: batches are too large for how much memory there is.
+void Fences::close_early(Account& a) {
+  close_locked(a);
+  counters_.closed_early.fetch_add(1, std::memory_order_relaxed);
+  a.closed_in_time = 0;
+  a.batch_bytes.store(std::max(a.batch_bytes.load(std::memory_order_relaxed) / 2, kLeastBatch),
+                      std::memory_order_relaxed);
+}
+
+void Fences::close(uint32_t account) {
+  if (!asynchronous_) return;
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  if (a.bytes.load(std::memory_order_relaxed) == 0) return;
+  close_locked(a);
+  if (++a.closed_in_time < kGrowAfter) return;
+  a.closed_in_time = 0;
+  a.batch_bytes.store(std::min(a.batch_bytes.load(std::memory_order_relaxed) * 2, kMostBatch),
+                      std::memory_order_relaxed);
+}
+
+void Fences::poll_locked(Account& a) {
+  std::erase_if(a.removed, [&](const auto& e) {
+    bool gone = device_->passed(e.second);
+    if (gone) device_->forget_event(e.second);
+    return gone;
+  });
+  if (!a.removed.empty()) return;
+  while (!a.closed.empty()) {
+    Closed& oldest = a.closed.front();
+    if (!std::ranges::all_of(oldest.events,
+                             [&](const auto& e) { return device_->passed(e.second); }))
+      return;
+    for (auto& [stream, event] : oldest.events) device_->forget_event(event);
+    a.passed.store(oldest.batch, std::memory_order_release);
+    a.closed.pop_front();
+  }
+}
+
+void Fences::poll(uint32_t account) {
+  if (!asynchronous_) return;
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  poll_locked(a);
+}
+
+void Fences::poll_all() {
+  if (!asynchronous_) return;
+  for (uint32_t id = 0; id < of_.size(); ++id) poll(id);
+}
+
+// Null if the batch has passed; an open one is closed. A later batch comes after it on every
+// stream, so the oldest one that is not before it will do.
+const Fences::Closed* Fences::find(Account& a, Batch batch) {
+  if (a.open.load(std::memory_order_relaxed) <= batch) close_early(a);
+  poll_locked(a);
+  auto it = std::ranges::find_if(a.closed, [&](const Closed& c) { return c.batch >= batch; });
+  return it == a.closed.end() ? nullptr : &*it;
+}
+
+void Fences::wait(Stream waiter, uint32_t account, Batch batch) {
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  const Closed* closed = find(a, batch);
+  if (!closed) return;
+  auto known = std::ranges::find(a.waited, waiter, &std::pair<Stream, Batch>::first);
+  if (known != a.waited.end() && known->second >= batch) return;
+  auto wait_for = [&](const std::pair<Stream, Event>& e) {
+    if (e.first == waiter || device_->passed(e.second)) return;
+    device_->make_wait(waiter, e.second);
+    counters_.device_waits.fetch_add(1, std::memory_order_relaxed);
+  };
+  std::ranges::for_each(a.removed, wait_for);
+  std::ranges::for_each(closed->events, wait_for);
+  if (known == a.waited.end())
+    a.waited.emplace_back(waiter, closed->batch);
+  else
+    known->second = closed->batch;
+}
+
+void Fences::finish(uint32_t account, Batch batch) {
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  const Closed* closed = find(a, batch);
+  if (!closed) return;
+  counters_.cpu_waits.fetch_add(1, std::memory_order_relaxed);
+  for (auto& [stream, event] : a.removed) device_->finish(event);
+  for (auto& [stream, event] : closed->events) device_->finish(event);
+  poll_locked(a);
+}
+
+}  // namespace gpushare

@@ -1,0 +1,105 @@
+// When memory that one stream has used may be used by another, without the CPU waiting for either.
+//
+// Memory is freed on the CPU while the device may still be at work on it. Freed memory belongs to
+// the open batch of its account. When a batch has enough bytes an event is recorded on each stream
+// of the account, after the last free of the batch: whatever the job had issued until then on any
+// of them comes before it (Zico, section 6.2; that a side stream still reads what its job has freed
+// is correct in a job by itself, if the job makes the first stream wait, and must stay so). Who
+// takes the memory makes its own stream wait for these events on the device. An event recorded only
+// then would wait for all that was issued since, so open batches are taken last.
+//
+// Each account has a lock of its own. No other lock is held while the driver is called.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+
+namespace gpushare {
+
+using Batch = uint64_t;  // of an account, counted from 1; 0 has always passed
+
+class Fences {
+ public:
+  static constexpr Stream kGone = UINT64_MAX;  // stands for a stream that was destroyed
+  static constexpr uint64_t kLeastBatch = 8 << 20, kMostBatch = 256 << 20;  // bytes
+
+  Fences(Device* device, uint32_t accounts);
+
+  // The account allocates or uses memory on the stream. Once per stream at least.
+  void add_stream(uint32_t account, Stream stream);
+  // Before a stream is destroyed: marks what it has been given, and does not touch it again.
+  void remove_stream(uint32_t account, Stream stream);
+  std::vector<Stream> streams(uint32_t account);
+
+  // The batch that memory freed now belongs to; 0 where nothing is asynchronous.
+  Batch open(uint32_t account) const {
+    return asynchronous_ ? of_[account].open.load(std::memory_order_seq_cst) : 0;
+  }
+  void count(uint32_t account, uint64_t bytes) {
+    if (asynchronous_) of_[account].bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  // Closes the open batch if it has enough bytes. Called after freeing, with no lock in hand.
+  void close_if_full(uint32_t account) {
+    Account& a = of_[account];
+    if (asynchronous_ &&
+        a.bytes.load(std::memory_order_relaxed) >= a.batch_bytes.load(std::memory_order_relaxed))
+      close(account);
+  }
+  // Closes the open batch if it has any bytes: at doors, where a job pauses by itself.
+  void close(uint32_t account);
+
+  // As far as poll() has seen.
+  bool passed(uint32_t account, Batch batch) const {
+    return batch <= of_[account].passed.load(std::memory_order_acquire);
+  }
+  bool closed(uint32_t account, Batch batch) const {
+    return batch < of_[account].open.load(std::memory_order_relaxed);
+  }
+  void poll(uint32_t account);
+  void poll_all();
+
+  // Makes `waiter` wait on the device for what the batch waits for. Closes an open batch.
+  void wait(Stream waiter, uint32_t account, Batch batch);
+  // The same on the CPU.
+  void finish(uint32_t account, Batch batch);
+
+  struct Counters {
+    std::atomic<uint64_t> events{0}, device_waits{0}, cpu_waits{0}, closed_early{0};
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Closed {
+    Batch batch;
+    std::vector<std::pair<Stream, Event>> events;
+  };
+  struct Account {
+    std::mutex mutex;
+    std::atomic<Batch> open{1}, passed{0};
+    std::atomic<uint64_t> bytes{0}, batch_bytes{kLeastBatch};
+    std::vector<Stream> streams;
+    std::vector<std::pair<Stream, Event>> removed;  // marks of streams that are gone, not passed
+    std::deque<Closed> closed;                      // oldest first, none of them passed
+    std::vector<std::pair<Stream, Batch>>
+        waited;                   // latest batch that a stream was made to wait for
+    uint32_t closed_in_time = 0;  // in a row
+  };
+
+  void close_locked(Account& a);
+  void close_early(Account& a);
+  void poll_locked(Account& a);
+  const Closed* find(Account& a, Batch batch);
+
+  Device* device_;
+  bool asynchronous_;
+  std::vector<Account> of_;
+  Counters counters_;
+};
+
+}  // namespace gpushare
