@@ -10,7 +10,7 @@ say "style and types"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
 "$bin/mypy"
-"$bin/clang-format" --dry-run -Werror $(find shim -name '*.cpp' -o -name '*.h')
+"$bin/clang-format" --dry-run -Werror $(find shim scripts/gpu -name '*.cpp' -o -name '*.h')
 
 command -v cmake >/dev/null && cmake=cmake || { "$bin/pip" install --quiet cmake; cmake=$bin/cmake; }
 for kind in plain address,undefined thread; do

@@ -1,0 +1,55 @@
+"""Generators of a CUDA device."""
+
+from typing import Any
+
+from ..checks import CannotCheck, Seen, check
+from ..device import in_threads, ready
+from ..later import torch
+
+
+@check(
+    "Each generator has a seed and a Philox offset of its own; setting the offset back gives the same numbers again."
+)
+def generators_have_offsets(seen: Seen) -> None:
+    ready()
+    one, other = torch.Generator("cuda"), torch.Generator("cuda")
+    one.manual_seed(5)
+    other.manual_seed(5)
+    first = torch.rand(1000, device="cuda", generator=one)
+    offset = one.get_offset()
+    seen.figure("offset_after_1000_numbers", offset)
+    seen.claim("drawing moves the offset", offset > 0)
+    seen.claim("of this generator alone", other.get_offset() == 0)
+    second = torch.rand(1000, device="cuda", generator=one)
+    one.set_offset(0)
+    seen.claim("offset 0 gives the first numbers", torch.equal(first, torch.rand_like(first, generator=one)))
+    seen.claim("then the second ones", torch.equal(second, torch.rand_like(first, generator=one)))
+
+
+def recurrent() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.LSTM(64, 64, num_layers=2, dropout=0.5).cuda()
+
+
+@check(
+    "The dropout of cuDNN's recurrent networks has one state per process and device, outside the generators: the same "
+    "seed doesn't bring the same numbers back.",
+)
+def recurrent_dropout_is_outside_the_generators(seen: Seen) -> None:
+    if not torch.backends.cudnn.is_available():
+        raise CannotCheck("cuDNN is not there")
+    ready()
+    network, data = recurrent(), torch.randn(16, 8, 64, device="cuda")
+
+    def drawn() -> Any:
+        torch.cuda.manual_seed(1)
+        made = network(data)[0].detach().clone()
+        torch.cuda.synchronize()
+        return made
+
+    first, second = drawn(), drawn()
+    (elsewhere,) = in_threads(drawn)
+    seen.figure("second_equals_first", torch.equal(first, second))
+    seen.figure("in_another_thread_equals_first", torch.equal(first, elsewhere))
+    seen.figure("in_another_thread_equals_second", torch.equal(second, elsewhere))
+    seen.claim("the same seed gives other numbers", not torch.equal(first, second))

@@ -1,0 +1,87 @@
+"""What two jobs in threads reach together, compared with one."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..checks import Seen, check
+from ..device import in_threads, ready
+from ..later import torch
+
+MEASURED_S = 2.0
+AHEAD = 16  # iterations that the CPU may be ahead of the device
+
+
+def launch_bound() -> tuple[Any, Any]:
+    layers = [torch.nn.Linear(64, 64) for _ in range(10)]
+    return torch.nn.Sequential(*layers).cuda(), torch.randn(64, 64, device="cuda")
+
+
+def convolutional(batch: int) -> tuple[Any, Any]:
+    layers: list[Any] = [torch.nn.Conv2d(3, 64, 3, padding=1), torch.nn.ReLU()]
+    for _ in range(10):
+        layers += [torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers).cuda(), torch.randn(batch, 3, 64, 64, device="cuda")
+
+
+def trained(make: Callable[[], tuple[Any, Any]]) -> Callable[[float], float]:
+    """A job on a stream of its own: called with seconds, it trains for so long and returns iterations per second."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        network, data = make()
+        optimizer = torch.optim.SGD(network.parameters(), lr=1e-4)
+    torch.cuda.synchronize()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        network(data).square().mean().backward()
+        optimizer.step()
+
+    def run(seconds: float) -> float:
+        with torch.autograd.set_multithreading_enabled(False), torch.cuda.stream(stream):
+            begin, done = time.perf_counter(), 0
+            while time.perf_counter() - begin < seconds:
+                for _ in range(AHEAD):
+                    step()
+                stream.synchronize()
+                done += AHEAD
+            return done / (time.perf_counter() - begin)
+
+    return run
+
+
+def total_ratio(seen: Seen, name: str, make: Callable[[], tuple[Any, Any]]) -> float:
+    """The iterations per second of two jobs in threads, over those of one; alone before and after."""
+    jobs = [trained(make), trained(make)]
+    for job in jobs:
+        in_threads(lambda job=job: job(0.5))
+    before = in_threads(lambda: jobs[0](MEASURED_S))[0]
+    both = sum(in_threads(*(lambda job=job: job(MEASURED_S) for job in jobs)))
+    after = in_threads(lambda: jobs[1](MEASURED_S))[0]
+    ratio = float(2 * both / (before + after))
+    seen.figure(f"{name}: alone, together, alone again, per s", [before, both, after])
+    seen.figure(f"{name}: together over alone", ratio)
+    return ratio
+
+
+@check(
+    "Two launch-bound jobs in threads (ten linear layers of 64) reach no more together than one alone, since they "
+    "share the interpreter's lock.",
+    rank=1,
+    limit_s=60,
+)
+def launch_bound_jobs_do_not_scale(seen: Seen) -> None:
+    ready()
+    seen.claim("no more than 1.05 of one", total_ratio(seen, "linear", launch_bound) <= 1.05)
+
+
+@check(
+    "Two convolutional jobs in threads reach more together than one alone, where one does not fill the device.",
+    rank=1,
+    limit_s=90,
+)
+def convolutional_jobs_scale(seen: Seen) -> None:
+    ready()
+    small = total_ratio(seen, "batch 8", lambda: convolutional(8))
+    large = total_ratio(seen, "batch 128", lambda: convolutional(128))
+    seen.claim("more than 1.05 of one, in one of the sizes", max(small, large) > 1.05)

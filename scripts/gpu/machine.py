@@ -1,0 +1,68 @@
+"""What machine this is: `python -m gpu.machine` prints it as JSON, in a process that leaves no context behind."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+LIMIT_S = 180
+
+
+def driver_version() -> str | None:
+    """As NVML says, else as nvidia-smi says, else None."""
+    with suppress(Exception):
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    with suppress(OSError, subprocess.SubprocessError, IndexError):
+        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        return subprocess.run(asked, capture_output=True, text=True, timeout=30).stdout.split()[0]
+    return None
+
+
+def describe() -> dict[str, Any]:
+    """The header of the results; `refused` says why nothing can be checked here, or is None."""
+    header: dict[str, Any] = {
+        "gpu": None, "driver": driver_version(), "cuda": None, "torch": None,
+        "python": platform.python_version(), "processors": os.cpu_count(), "kernel": platform.release(),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "refused": None,
+    }  # fmt: skip
+    try:
+        import torch
+    except ImportError as error:
+        return {**header, "refused": f"torch can't be imported by {sys.executable}: {error}"}
+    header |= {"torch": torch.__version__, "cuda": torch.version.cuda}
+    if torch.version.cuda is None:
+        return {**header, "refused": f"torch {torch.__version__} is built without CUDA"}
+    if not torch.cuda.is_available():
+        return {**header, "refused": f"torch {torch.__version__} finds no CUDA device"}
+    device = torch.cuda.get_device_properties(0)
+    header["gpu"] = f"{device.name}, {device.total_memory / 2**30:.1f} GiB"
+    header["multiprocessors"] = device.multi_processor_count
+    header["cudnn"] = torch.backends.cudnn.version()
+    return header
+
+
+def asked() -> dict[str, Any]:
+    """`describe()` of a process of its own, which may not hang for ever."""
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-m", "gpu.machine"]
+    try:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return {"refused": f"asking torch for its CUDA device took more than {LIMIT_S} s"}
+    if done.returncode:
+        return {"refused": f"asking torch for its CUDA device failed: {done.stderr.strip()[-300:]}"}
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+if __name__ == "__main__":
+    print(json.dumps(describe()))

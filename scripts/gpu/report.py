@@ -1,0 +1,93 @@
+"""Results as they come: NAME.json and NAME.md after every row, and a table at the end."""
+
+import dataclasses
+import json
+import os
+import shutil
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from .runner import Row
+
+
+class Report:
+    """Writes into `folder`, which is made. Each file is replaced as a whole, never seen half written."""
+
+    def __init__(self, folder: Path, name: str, title: str, header: dict[str, Any], expected: int) -> None:
+        self._folder, self._name, self._title = folder, name, title
+        self._header, self._expected = header, expected
+        self.rows: list[Row] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        self._write()
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        self._write()
+
+    @property
+    def all_checked(self) -> bool:
+        return len(self.rows) == self._expected and all(row.verdict != "not checked" for row in self.rows)
+
+    def summary(self) -> str:
+        counts = Counter(row.verdict for row in self.rows)
+        told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("true", "false", "not checked"))
+        left = self._expected - len(self.rows)
+        return told + (f", {left} not reached" if left else "")
+
+    def _write(self) -> None:
+        rows = [dataclasses.asdict(row) for row in self.rows]
+        content = {"header": self._header, "summary": self.summary(), "rows": rows}
+        self._replace(f"{self._name}.json", json.dumps(content, indent=1) + "\n")
+        self._replace(f"{self._name}.md", self._markdown())
+
+    def _replace(self, name: str, text: str) -> None:
+        unfinished = self._folder / f".{name}.new"
+        unfinished.write_text(text)
+        os.replace(unfinished, self._folder / name)
+
+    def _markdown(self) -> str:
+        head = [f"- {key}: {value}" for key, value in self._header.items() if value is not None]
+        table = ["| name | verdict | statement | measured | s |", "|---|---|---|---|---|"]
+        for row in self.rows:
+            cells = (row.name, verdict(row), row.statement, figures(row.figures), f"{row.seconds:.1f}")
+            table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join([f"# {self._title}", "", *head, "", self.summary(), "", *table, ""])
+
+
+def verdict(row: Row) -> str:
+    """With the claims that do not hold, or why it was not checked."""
+    failed = [what for what, holds in row.claims.items() if not holds]
+    if row.verdict == "not checked":
+        also = f" (not so: {'; '.join(failed)})" if failed else ""
+        return f"not checked: {row.why}{also}"
+    return row.verdict + (f": not so: {'; '.join(failed)}" if failed else "")
+
+
+def figures(values: dict[str, Any]) -> str:
+    return "; ".join(f"{name} {figure(value)}" for name, value in values.items())
+
+
+def figure(value: Any) -> str:
+    """Floats with four digits; dictionaries and lists with theirs."""
+    if isinstance(value, bool) or not isinstance(value, float | dict | list):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {figure(one)}" for key, one in value.items()) + "}"
+    return "[" + ", ".join(figure(one) for one in value) + "]"
+
+
+def table(rows: list[Row]) -> str:
+    """For the terminal: a line per row with its verdict, and its figures below it."""
+    width = max(60, shutil.get_terminal_size((110, 24)).columns)
+    lines = []
+    for row in rows:
+        lines.append(f"{row.name:<44} {row.verdict:<12} {row.seconds:6.1f} s")
+        below = [row.statement, figures(row.figures)]
+        below += [verdict(row)] if row.verdict != "true" else []
+        for text in below:
+            lines += textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""Checks on a machine with an NVIDIA GPU what gpushare takes for granted there.
+
+    python scripts/gpu_check.py --facts --out DIR
+
+Needs torch with CUDA and g++, no network and no installation. docs/gpu.md tells what the results mean.
+Exit codes: 0 everything could be checked (true or false), 2 misuse or no GPU, 3 something could not be checked.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from gpu import facts, machine, report, runner
+from gpu.checks import Check, checks_of
+from gpu.libraries import Builds
+
+LIMIT_S = 300
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Check on a GPU what gpushare takes for granted.")
+    parser.add_argument("--facts", action="store_true", help="statements about CUDA and torch, true or false")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where facts.json and facts.md are written")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these checks alone")
+    parser.add_argument("--list", action="store_true", help="list the checks and end")
+    parser.add_argument(
+        "--limit", type=float, metavar="SECONDS", default=LIMIT_S, help=f"for all together; default {LIMIT_S}"
+    )
+    given = parser.parse_args()
+    if not given.facts:
+        parser.error("--facts is needed: it is the part that there is")
+    if not given.list and not given.out:
+        parser.error("--out DIR is needed: results are written there after every check")
+    if given.limit <= 0:
+        parser.error(f"--limit must be more than 0 seconds, but got {given.limit:g}")
+    known = {check.name for check in checks_of(facts.MODULES)}
+    unknown = sorted(set(given.only or ()) - known)
+    if unknown:
+        parser.error(f"no such check: {', '.join(unknown)}; --list shows them")
+    return given
+
+
+def refuse(why: str) -> int:
+    print(f"gpu_check: {why}", file=sys.stderr)
+    print(
+        "gpu_check needs an NVIDIA GPU with its driver, and a torch that is built for CUDA:\n"
+        "  nvidia-smi                                                 must list the GPU\n"
+        f"  {sys.executable} -c 'import torch; print(torch.cuda.is_available())'   must print True\n"
+        "In a container, start it with the GPU (docker run --gpus all); else call this script with the\n"
+        "python whose torch has CUDA.",
+        file=sys.stderr,
+    )
+    return 2
+
+
+def run_facts(checks: list[Check], out: Path, limit_s: float) -> int:
+    header = machine.asked()
+    if why := header.pop("refused"):
+        return refuse(why)
+    needed = sorted({library for check in checks for library in check.libraries})
+    with tempfile.TemporaryDirectory() as folder:
+        builds = Builds(needed, Path(folder))
+        written = report.Report(out, "facts", "What is so on this GPU", header, len(checks))
+        try:
+            for row in runner.run(checks, builds, limit_s):
+                written.add(row)
+                print(f"{row.verdict:<12} {row.seconds:6.1f} s  {row.name}", flush=True)
+        finally:
+            builds.abandon()
+    print("\n" + report.table(written.rows))
+    print(f"\n{written.summary()}; written to {out / 'facts.md'} and {out / 'facts.json'}")
+    return 0 if written.all_checked else 3
+
+
+def main() -> int:
+    given = arguments()
+    checks = [c for c in checks_of(facts.MODULES) if not given.only or c.name in given.only]
+    if given.list:
+        for check in checks:
+            print(f"{check.rank}  {check.name}\n     {check.statement}")
+        return 0
+    return run_facts(checks, given.out, given.limit)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
