@@ -79,7 +79,10 @@ class Driver:
         return self._made("device_alloc", size)
 
     def chunk_costs(self, size: int, count: int) -> dict[str, float]:
-        """Mean microseconds per step of CHUNK_STEPS; those of a range are for all chunks together."""
+        """Mean microseconds per step of CHUNK_STEPS; those of a range are for all chunks together.
+
+        A range that the driver does not unmap in one call is unmapped chunk by chunk.
+        """
         return self._costs("chunk_costs", CHUNK_STEPS, size, count)
 
     def event_costs(self, stream: int, other: int, count: int) -> dict[str, float]:
@@ -98,5 +101,9 @@ class Driver:
 
     def _costs(self, name: str, steps: tuple[str, ...], *arguments: int) -> dict[str, float]:
         means = (c_double * len(steps))()
-        self.call(name, *arguments, means)
+        try:
+            self.call(name, *arguments, means)
+        except DriverError as error:
+            done = [step for step, mean in zip(steps, means, strict=True) if mean]
+            raise DriverError(f"{error}, after {', '.join(done) or 'nothing'}") from None
         return dict(zip(steps, means, strict=True))

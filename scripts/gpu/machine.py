@@ -52,7 +52,8 @@ def describe() -> dict[str, Any]:
 
 def asked() -> dict[str, Any]:
     """`describe()` of a process of its own, which may not hang for ever."""
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", "gpu.machine"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S)

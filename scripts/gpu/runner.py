@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any
 from .checks import Check
 from .libraries import Builds
 
+AHEAD = 2 if (os.cpu_count() or 1) >= 8 else 1  # workers that get ready beside the current one
 START_LIMIT_S = 120  # for the imports: the first torch import of a machine reads gigabytes
 
 
@@ -143,22 +145,21 @@ class Worker:
 def run(checks: list[Check], builds: Builds, limit_s: float) -> Iterator[Row]:
     """A row per check, in order. What has no time left within `limit_s` is told as not checked.
 
-    The next worker imports what it needs while the current check runs.
+    The next workers import what they need while the current check runs.
     """
     deadline = time.monotonic() + limit_s
-    ahead: Worker | None = None
+    waiting, ahead = deque(checks), deque[Worker]()
     try:
-        for now, following in zip(checks, [*checks[1:], None], strict=True):
-            if time.monotonic() >= deadline:
-                yield Row(now.name, now.statement, why=f"the limit of {limit_s:.0f} s was reached before it")
-                continue
+        while (waiting or ahead) and time.monotonic() < deadline:
             if not ahead:
-                builds.wait(now.libraries)
-                ahead = Worker(now)
-            worker, ahead = ahead, None
-            if following and builds.ready(following.libraries):
-                ahead = Worker(following)
+                builds.wait(waiting[0].libraries)
+                ahead.append(Worker(waiting.popleft()))
+            worker = ahead.popleft()
+            while waiting and len(ahead) < AHEAD and builds.ready(waiting[0].libraries):
+                ahead.append(Worker(waiting.popleft()))
             yield worker.run(deadline)
+        for late in [*(worker.check for worker in ahead), *waiting]:
+            yield Row(late.name, late.statement, why=f"the limit of {limit_s:g} s was reached before it")
     finally:
-        if ahead:
-            ahead.end()
+        for worker in ahead:
+            worker.end()

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import json
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -17,7 +18,14 @@ from gpu import libraries
 from gpu.checks import CannotCheck, Seen
 
 
+def end_with_parent() -> None:
+    """A runner that is killed leaves no check behind that holds the device."""
+    parent_death_signal = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+
+
 def main() -> None:
+    end_with_parent()
     check = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

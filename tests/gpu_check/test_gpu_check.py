@@ -93,7 +93,31 @@ def test_the_limit_holds_for_all_together(tmp_path: Path) -> None:
     found = rows(tmp_path, *patient, limit_s=0.2)
     assert time.monotonic() - begin < 30
     assert [one.verdict for one in found] == ["not checked", "not checked"]
-    assert "the limit of 0 s was reached" in found[1].why
+    assert "the limit of 0.2 s was reached" in found[1].why
+
+
+def test_a_killed_runner_leaves_no_worker(tmp_path: Path) -> None:
+    code = (
+        "import dataclasses, pathlib, sys; sys.path += sys.argv[1:]\n"
+        "from gpu import libraries, runner\nfrom gpu.checks import checks_of\n"
+        "(one,) = (c for c in checks_of(['fake_checks']) if c.name == 'hanging_one')\n"
+        "patient = [dataclasses.replace(one, limit_s=200)] * 2\n"
+        "list(runner.run(patient, libraries.Builds([], pathlib.Path('.')), 200))"
+    )
+    command = [sys.executable, "-c", code, str(SCRIPTS), str(Path(__file__).parent)]
+    runner = psutil.Process(subprocess.Popen(command, cwd=tmp_path).pid)
+    deadline = time.monotonic() + 30
+    while len(workers := runner.children()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    children = [child for worker in workers for child in worker.children()]
+    runner.kill()
+    runner.wait()
+    time.sleep(0.5)
+    for child in children:  # what the fake started for itself
+        child.kill()
+    assert len(workers) == 2
+    assert all(ended(one.pid) for one in workers)
 
 
 def test_the_valuable_come_first() -> None:

@@ -56,6 +56,14 @@ def plain_allocator_serves_tensors(seen: Seen) -> None:
     seen.figure("calls_for_an_empty_tensor", len(calls.seen(ALLOC)))
 
 
+@check("torch's allocator can be replaced until CUDA is initialised, and not later.", libraries=ALLOCATOR)
+def allocator_can_not_be_replaced_later(seen: Seen) -> None:
+    block()
+    error = error_of(lambda: Recording().install())
+    seen.figure("raised", told(error))
+    seen.claim("it is refused", error is not None)
+
+
 @check(
     "The pluggable allocator does not check for null: the tensor is there, without memory.",
     libraries=ALLOCATOR,

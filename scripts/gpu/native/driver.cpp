@@ -62,6 +62,14 @@ int map_all(Pointer range, size_t bytes, const std::vector<Handle>& handles,
                [&](int i) { return map(range + i * bytes, bytes, 0, handles[i]); });
 }
 
+// In one call, or chunk by chunk where the driver refuses that.
+int unmap_range(Pointer range, size_t bytes, int count) {
+  int e = unmap(range, bytes * count);
+  for (int i = 0; e && i < count; ++i)
+    if (int again = unmap(range + i * bytes, bytes)) return again;
+  return 0;
+}
+
 int all_chunk_costs(size_t bytes, int count, std::vector<double>& us) {
   const size_t all = bytes * count;
   Pointer range = 0;
@@ -76,7 +84,7 @@ int all_chunk_costs(size_t bytes, int count, std::vector<double>& us) {
   e = e ? e : timed(count, us, [&](int i) { return unmap(at(i), bytes); });
   e = e ? e : map_all(range, bytes, handles, us);
   e = e ? e : timed(1, us, [&](int) { return allow(range, all); });
-  e = e ? e : timed(1, us, [&](int) { return unmap(range, all); });
+  e = e ? e : timed(1, us, [&](int) { return unmap_range(range, bytes, count); });
   e = e ? e : timed(count, us, [&](int i) { return release(handles[i]); });
   e = e ? e : timed(1, us, [&](int) { return driver::call("cuMemAddressFree", range, all); });
   return e;
