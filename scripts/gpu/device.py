@@ -38,10 +38,16 @@ def spin(ms: float) -> None:
 
 
 def ready() -> None:
-    """Everything that the first use of a device would make slow has happened."""
+    """Everything that the first use of a device would make slow has happened.
+
+    A kernel is loaded at its first launch, which may wait for what runs: those used beside a spin are launched here.
+    """
     torch.cuda.init()
     cycles_per_ms()
-    torch.ones(8, device="cuda").add_(1).sum().item()
+    numbers = torch.zeros(1 << 20, device="cuda").fill_(1).add_(1)
+    torch.empty_like(numbers).copy_(numbers)
+    bool((numbers == 2).all())
+    numbers[:8].add_(1).sum().item()
     torch.cuda.synchronize()
 
 
@@ -52,6 +58,11 @@ def error_of(work: Callable[[], Any]) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def told(error: Exception | None) -> str:
+    """An error in one line, for a figure."""
+    return "nothing" if error is None else f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
 
 
 def in_threads(*works: Callable[[], Any]) -> list[Any]:

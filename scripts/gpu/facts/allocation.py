@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks import CannotCheck, Seen, check
-from ..device import MIB, error_of, in_threads
+from ..device import MIB, error_of, in_threads, told
 from ..later import torch
 from ..recording import (
     ALLOC,
@@ -21,10 +21,6 @@ from ..recording import (
 )
 
 ALLOCATOR = ("allocator",)
-
-
-def told(error: Exception | None) -> str:
-    return "nothing" if error is None else f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
 
 
 def block(size: int = 1024) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 
 from .. import libraries
 from ..checks import CannotCheck, Seen, check
-from ..device import MIB, error_of, in_threads, ready
+from ..device import MIB, error_of, in_threads, ready, told
 from ..later import torch
 from ..recording import ALLOC, FREE, Recording
-from .allocation import told
 
 BRIDGE = ("bridge", "allocator")
 CALLS = (

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks import Seen, check
-from ..device import MIB, error_of, in_threads, ready
+from ..device import MIB, error_of, in_threads, ready, told
 from ..later import torch
-from .allocation import told
 
 
 def fresh_memory() -> Any:

@@ -26,6 +26,25 @@ def generators_have_offsets(seen: Seen) -> None:
     seen.claim("then the second ones", torch.equal(second, torch.rand_like(first, generator=one)))
 
 
+@check(
+    "torch.cuda's functions for seeds and states go through torch.cuda.default_generators: another generator there is "
+    "seeded and read in place of the device's own.",
+)
+def python_side_uses_default_generators(seen: Seen) -> None:
+    ready()
+    real, own = torch.cuda.default_generators[0], torch.Generator("cuda")
+    seed, state = real.initial_seed(), real.get_state()
+    torch.cuda.default_generators = (own,)
+    torch.cuda.manual_seed(seed + 7)
+    seen.claim("manual_seed seeds ours", own.initial_seed() == seed + 7)
+    torch.manual_seed(seed + 8)
+    seen.claim("so does torch.manual_seed", own.initial_seed() == seed + 8)
+    seen.claim("get_rng_state reads ours", torch.equal(torch.cuda.get_rng_state(), own.get_state()))
+    torch.cuda.set_rng_state(state)
+    seen.claim("set_rng_state sets ours", torch.equal(own.get_state(), state))
+    seen.claim("the device's own is left alone", torch.equal(real.get_state(), state))
+
+
 def recurrent() -> Any:
     torch.manual_seed(0)
     return torch.nn.LSTM(64, 64, num_layers=2, dropout=0.5).cuda()

@@ -41,12 +41,13 @@ def stream_pool_has_32(seen: Seen) -> None:
 def keeps_order(writer: Any, reader: Any) -> bool:
     """Whether a read on one stream sees a late write that was issued before it on another."""
     numbers = torch.zeros(1 << 20, device="cuda")
+    copy = torch.empty_like(numbers)  # now, since asking for memory may wait for what runs
     torch.cuda.synchronize()
     with torch.cuda.stream(writer):
         spin(50)
         numbers.fill_(1)
     with torch.cuda.stream(reader):
-        copy = numbers.clone()
+        copy.copy_(numbers)
     torch.cuda.synchronize()
     return bool((copy == 1).all())
 
@@ -196,6 +197,7 @@ def event_wait_is_on_the_device(seen: Seen) -> None:
     driver = Driver()
     busy, idle = (torch.cuda.ExternalStream(driver.stream(True)) for _ in range(2))
     numbers = torch.zeros(1 << 20, device="cuda")
+    copy = torch.empty_like(numbers)  # now, since asking for memory may wait for what runs
     torch.cuda.synchronize()
     with torch.cuda.stream(busy):
         spin(100)
@@ -203,7 +205,7 @@ def event_wait_is_on_the_device(seen: Seen) -> None:
         event = busy.record_event()
     with torch.cuda.stream(idle):
         took = wall_s(lambda: idle.wait_event(event))
-        copy = numbers.clone()
+        copy.copy_(numbers)
     torch.cuda.synchronize()
     seen.figure("wait_us", 1e6 * took)
     seen.claim("the CPU goes on", took < 0.02)
