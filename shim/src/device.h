@@ -45,7 +45,7 @@ class Device {
   virtual Event record(Stream) { return 0; }
   virtual void forget_event(Event) {}
   virtual bool passed(Event) { return true; }
-  // Waits on the CPU until the event has passed.
+  // Waits on the CPU until the event has passed. It and make_wait throw DeviceFailure.
   virtual void finish(Event) {}
   // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
   virtual void make_wait(Stream, Event) {}

@@ -141,7 +141,11 @@ uint64_t Heap::release_now(void* address, Span* span, bool count) {
 }
 
 void Heap::trim() {
-  reclaim(true);
+  try {
+    reclaim(true);
+  } catch (const DeviceFailure&) {
+    // They stay until the next time; whoever allocates is told.
+  }
   std::lock_guard lock(mutex_);
   for (Slab*& head : partial_) {
     for (Slab* s = head; s;) {

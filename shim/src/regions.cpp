@@ -273,9 +273,9 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
       return address;
     }
     lock.unlock();
-    if (reclaim(true)) continue;
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
+      if (reclaim(true)) continue;
       governor_->charge(account_, missing.count - charged, no_wait, bytes);
     } catch (...) {
       if (charged) governor_->uncharge(account_, charged);

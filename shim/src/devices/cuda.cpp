@@ -10,6 +10,7 @@ namespace {
 CUdeviceptr pointer(const char* address) { return reinterpret_cast<CUdeviceptr>(address); }
 CUstream stream_of(Stream s) { return reinterpret_cast<CUstream>(s); }
 CUevent event_of(Event e) { return reinterpret_cast<CUevent>(e); }
+constexpr int kTries = 3;
 }  // namespace
 
 // A call of the driver from any thread: in the device's context, and allowed while some thread
@@ -111,10 +112,15 @@ void CudaDevice::map(char* address, std::span<const Frame> frames) {
   Call call(*this);
   size_t mapped = 0;
   try {
-    for (; mapped < frames.size(); ++mapped)
-      driver_->check(call->cuMemMap(pointer(address + mapped * page_bytes_), page_bytes_, 0,
-                                    handle(frames[mapped]), 0),
-                     "cuMemMap");
+    for (; mapped < frames.size(); ++mapped) {
+      CUdeviceptr page = pointer(address + mapped * page_bytes_);
+      auto map = [&] { return call->cuMemMap(page, page_bytes_, 0, handle(frames[mapped]), 0); };
+      CUresult result = map();
+      // Perhaps what lay there could not be unmapped.
+      if (result != CUDA_SUCCESS && call->cuMemUnmap(page, page_bytes_) == CUDA_SUCCESS)
+        result = map();
+      driver_->check(result, "cuMemMap");
+    }
     CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device_},
                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     driver_->check(call->cuMemSetAccess(pointer(address), mapped * page_bytes_, &access, 1),
@@ -152,13 +158,16 @@ void CudaDevice::forget_event(Event event) {
 bool CudaDevice::passed(Event event) {
   if (event == 0) return true;
   Call call(*this);
-  return call->cuEventQuery(event_of(event)) != CUDA_ERROR_NOT_READY;
+  return call->cuEventQuery(event_of(event)) == CUDA_SUCCESS;
 }
 
 void CudaDevice::finish(Event event) {
   if (event == 0) return;
   Call call(*this);
-  call->cuEventSynchronize(event_of(event));
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  for (int n = 0; result != CUDA_SUCCESS && n < kTries; ++n)
+    result = call->cuEventSynchronize(event_of(event));
+  driver_->check(result, "cuEventSynchronize");
 }
 
 void CudaDevice::make_wait(Stream waiter, Event event) {

@@ -30,8 +30,8 @@ class CudaDevice final : public Device {
   void unmap(char* address) override;
 
   bool asynchronous() const override { return true; }
-  // Where the driver can't record, the stream is waited for. Nothing of this throws: memory is
-  // freed where no error could go. On a device that has failed all has passed.
+  // Where the driver can't record, the stream is waited for: memory is freed where no error could
+  // go. On a device that has failed nothing passes any more; who wants the memory is told.
   Event record(Stream stream) override;
   void forget_event(Event event) override;
   bool passed(Event event) override;

@@ -1,0 +1,207 @@
+// Four jobs of two threads each on the CUDA device, over the fake driver, with a thread that runs
+// the device and one that does what the sampler does. The threads of a job allocate on one stream,
+// use a second one, and free each other's blocks; claims are exceeded now and then. No read finds
+// bytes that another owner wrote, and a walk of pool and heaps finds nothing wrong.
+// GPUSHARE_STRESS_S says for how many seconds; 3 without it.
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "../src/clock.h"
+#include "../src/devices/cuda.h"
+#include "../src/runtime.h"
+#include "check.h"
+#include "fake_cuda/fake_cuda.h"
+
+using namespace gpushare;
+using namespace gpushare::cuda;
+
+namespace {
+
+constexpr uint64_t kPage = 64 << 10, kRegion = 1 << 20, kMemory = 96 * kPage, kPeak = 24 * kPage;
+constexpr int kScripts = 4;
+
+std::atomic<bool> ending{false};
+std::atomic<uint64_t> iterations{0}, refusals{0}, next_tag{1};
+
+struct Block {
+  char* address;
+  uint64_t bytes, tag;
+};
+
+class Job {
+ public:
+  Job(const Driver& driver, Runtime& runtime, unsigned seed)
+      : driver_(driver), runtime_(runtime), random_(seed) {
+    account_ = static_cast<uint32_t>(runtime.governor().begin_job(1));
+    for (CUstream* s : {&own_, &side_})
+      driver.check(driver.cuStreamCreate(s, CU_STREAM_DEFAULT), "cuStreamCreate");
+  }
+  void start() {
+    threads_.emplace_back([this] { iterate(); });
+    threads_.emplace_back([this] { assist(); });
+  }
+  void join() {
+    for (auto& t : threads_) t.join();
+    clear_mail();
+    runtime_.end_job(account_);
+    for (CUstream s : {own_, side_})
+      driver_.check(driver_.cuStreamDestroy_v2(s), "cuStreamDestroy");
+  }
+
+ private:
+  Block take(std::mt19937_64& random) {
+    uint64_t bytes = 8 * (1 + random() % (uint64_t{1} << (3 + random() % 13)));
+    auto* p = static_cast<char*>(
+        runtime_.allocate(bytes, account_, reinterpret_cast<Stream>(own_), false));
+    Block b{p, bytes, ++next_tag};
+    fake_cuda_launch_write(own_, reinterpret_cast<CUdeviceptr>(p), bytes, b.tag);
+    return b;
+  }
+  void drop(const Block& b, bool by_others) {
+    fake_cuda_launch_read(own_, reinterpret_cast<CUdeviceptr>(b.address), b.bytes, b.tag);
+    if (by_others) {
+      std::lock_guard lock(mutex_);
+      mail_.push_back(b);
+    } else {
+      CHECK(runtime_.release(b.address));
+    }
+  }
+  void clear_mail() {
+    std::vector<Block> mine;
+    {
+      std::lock_guard lock(mutex_);
+      mine.swap(mail_);
+    }
+    for (const Block& b : mine) CHECK(runtime_.release(b.address));
+  }
+  // On the second stream too, behind what the first has written.
+  void read_on_side(const Block& b) {
+    CUevent event;
+    driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    driver_.check(driver_.cuEventRecord(event, own_), "cuEventRecord");
+    driver_.check(driver_.cuStreamWaitEvent(side_, event, 0), "cuStreamWaitEvent");
+    driver_.check(driver_.cuEventDestroy_v2(event), "cuEventDestroy");
+    fake_cuda_launch_read(side_, reinterpret_cast<CUdeviceptr>(b.address), b.bytes, b.tag);
+    CHECK(runtime_.note_use(b.address, reinterpret_cast<Stream>(side_)));
+  }
+  void iterate() {
+    CUcontext context;
+    driver_.check(driver_.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    driver_.check(driver_.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    runtime_.governor().thread_enters(account_);
+    while (!ending) {
+      runtime_.governor().mark(account_);
+      try {
+        one_iteration();
+      } catch (const OutOfMemory&) {
+        ++refusals;
+      }
+      for (const Block& b : blocks_) drop(b, false);
+      blocks_.clear();
+      ++iterations;
+    }
+    runtime_.governor().thread_leaves(account_);
+  }
+  void one_iteration() {
+    std::mt19937_64 same(account_);  // much the same in every iteration
+    uint64_t peak = kPeak + (random_() % 16 == 0 ? 4 * kPage : 0);
+    for (uint64_t live = 0; live < peak;) {
+      blocks_.push_back(take(same));
+      live += blocks_.back().bytes;
+      if (same() % 8 == 0) read_on_side(blocks_.back());
+      if (same() % 3) continue;
+      std::swap(blocks_[same() % blocks_.size()], blocks_.back());
+      live -= blocks_.back().bytes;
+      drop(blocks_.back(), random_() % 4 == 0);
+      blocks_.pop_back();
+    }
+  }
+  // A second thread on the job's stream.
+  void assist() {
+    CUcontext context;
+    driver_.check(driver_.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    driver_.check(driver_.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    std::mt19937_64 random(account_ + 100);
+    runtime_.governor().thread_enters(account_);
+    while (!ending) {
+      clear_mail();
+      try {
+        Block b = take(random);
+        std::this_thread::yield();
+        drop(b, false);
+      } catch (const OutOfMemory&) {
+        ++refusals;
+      }
+    }
+    runtime_.governor().thread_leaves(account_);
+  }
+
+  const Driver& driver_;
+  Runtime& runtime_;
+  std::mt19937_64 random_;
+  uint32_t account_;
+  CUstream own_ = nullptr, side_ = nullptr;
+  std::vector<Block> blocks_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::vector<Block> mail_;
+};
+
+}  // namespace
+
+int main() {
+  setvbuf(stdout, nullptr, _IONBF, 0);
+  const char* asked = getenv("GPUSHARE_STRESS_S");
+  uint64_t seconds = asked ? strtoull(asked, nullptr, 10) : 3;
+  Driver driver(GPUSHARE_FAKE_CUDA);
+  fake_cuda_reset(1);
+  fake_cuda_set_granularity(kPage);
+  Telemetry telemetry;
+  CHECK(telemetry.open(-1));
+  CudaDevice device(&driver, 0);
+  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1};
+  Runtime runtime(config, &device, &telemetry);
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (unsigned i = 0; i < kScripts; ++i) jobs.push_back(std::make_unique<Job>(driver, runtime, i));
+  for (uint32_t a = 1; a <= kScripts; ++a)
+    for (uint32_t b = 1; b <= kScripts; ++b) runtime.governor().set_permit(a, b, {true, 0, 0});
+  std::atomic<bool> done{false};
+  std::thread machine([&] {
+    while (!done) fake_cuda_run(16);
+  });
+  uint64_t walks = 0;
+  std::thread sampler([&] {
+    while (!done) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      runtime.governor().tick();
+      CHECK_EMPTY(runtime.check());
+      ++walks;
+    }
+  });
+  for (auto& j : jobs) j->start();
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  ending = true;
+  for (auto& j : jobs) j->join();
+  done = true;
+  machine.join();
+  sampler.join();
+  fake_cuda_run_all();
+  fake_cuda_counters c = fake_cuda_read_counters();
+  if (c.wrong_reads) printf("%s\n", fake_cuda_last_wrong_read());
+  if (c.misuses) printf("%s\n", fake_cuda_last_misuse());
+  CHECK(c.wrong_reads == 0);
+  CHECK(c.misuses == 0);
+  CHECK(runtime.governor().pool_state().held == 0);
+  CHECK_EMPTY(runtime.check());
+  CHECK(iterations > kScripts);
+  const Fences::Counters& f = runtime.governor().fences().counters();
+  auto n = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  printf("cuda stress: %llu iterations, %llu refusals, %llu device waits, %llu waits of the CPU, ",
+         n(iterations), n(refusals), n(f.device_waits), n(f.cpu_waits));
+  printf("%llu mappings, %llu walks\n", n(runtime.governor().pool().counters().mapped), n(walks));
+}
