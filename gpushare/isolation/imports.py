@@ -17,6 +17,7 @@ _bootstrap: Any = importlib._bootstrap
 _importing = threading.RLock()
 _LONGEST_IMPORT_S = 20.0
 _when_imported: dict[str, Callable[[types.ModuleType], object]] = {}
+_around: list[tuple[Callable[[], Any], Callable[[Any], object]]] = []
 
 
 def _lock_name(name: str) -> str:
@@ -30,6 +31,11 @@ def when_imported(name: str, then: Callable[[types.ModuleType], object]) -> None
         then(sys.modules[name])
     else:
         _when_imported[name] = then
+
+
+def around_shared(before: Callable[[], Any], after: Callable[[Any], object]) -> None:
+    """Call `before` when a job begins to import shared modules, and `after` with its result at the end."""
+    _around.append((before, after))
 
 
 def lock_imports() -> Any:
@@ -62,6 +68,7 @@ def install() -> None:
             return find_and_load(name, import_)
         lock = lock_imports()
         shim.nowait(1)
+        watchers = () if context.importing_shared() else tuple((end, begin()) for begin, end in _around)
         context.count_shared_import(1)
         try:
             module = find_and_load(name, import_)
@@ -70,6 +77,8 @@ def install() -> None:
             return module
         finally:
             context.count_shared_import(-1)
+            for end, begun in watchers:
+                end(begun)
             shim.nowait(-1)
             if lock:
                 lock.release()

@@ -47,6 +47,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
     "gs_thread_account": (_I32, ()),
+    "gs_switches_of": (_I32, (_I32,)),
     "gs_cancel": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),

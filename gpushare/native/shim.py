@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpushare.native.library import Config, NativeError, last_error, lib, quick
@@ -11,6 +12,7 @@ from gpushare.native.library import Config, NativeError, last_error, lib, quick
 UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
 POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO}
 NEVER = 2**64 - 1
+NO_JOB = 64  # an account of switches that no job has (GS_MAX_ACCOUNTS)
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,16 @@ def thread_account() -> int:
     """Account of the calling thread; 0 is `shared`."""
     account: int = quick["gs_thread_account"]()
     return account
+
+
+@contextmanager
+def switches_of(account: int) -> Iterator[None]:
+    """The calling thread sees and sets torch's switches of another account in the block; 0: the process's."""
+    before = lib().gs_switches_of(account)
+    try:
+        yield
+    finally:
+        lib().gs_switches_of(before)
 
 
 def cancel(account: int) -> None:

@@ -49,6 +49,10 @@ GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they
 GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
 GS_EXPORT void gs_thread_leave(void);
 GS_EXPORT gs_account gs_thread_account(void);
+// Torch's switches that the calling thread sees and sets from now on: those of a job, which it has
+// from gs_thread_enter on; of the process (0); or of nobody (GS_MAX_ACCOUNTS). Returns whose
+// before.
+GS_EXPORT gs_account gs_switches_of(gs_account account);
 GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now on
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 

@@ -11,6 +11,7 @@
 #include "devices/host.h"
 #include "runtime.h"
 #include "sampler.h"
+#include "switches.h"
 
 namespace gpushare {
 
@@ -97,6 +98,7 @@ void gs_thread_enter(gs_account job, void* cpu_generator) {
   uint32_t before = thread_state.account;
   thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;
   thread_state.cpu_generator = cpu_generator;
+  switch_account = thread_state.account;
   Runtime* r = active();
   if (!r) return;
   sampler_enter(thread_state.account);
@@ -111,6 +113,7 @@ void gs_thread_leave(void) {
     r->governor().thread_leaves(thread_state.account);
   }
   thread_state = {};
+  switch_account = GS_SHARED;
 }
 
 gs_account gs_thread_account(void) { return static_cast<gs_account>(thread_state.account); }

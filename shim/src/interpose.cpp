@@ -1,27 +1,17 @@
 // Symbols of torch that this library defines, and so takes over when it is loaded before torch with
 // RTLD_GLOBAL. All are called through the PLT even inside torch's own libraries.
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstddef>
-#include <stdexcept>
-#include <string>
 
 #include "../include/gpushare.h"
 #include "runtime.h"
+#include "torch_symbols.h"
+
+using gpushare::in_torch;
 
 namespace {
 std::atomic<bool> graph_seen{false};
-
-// What the symbol is in torch itself.
-void* in_torch(const char* symbol, const char* what) {
-  void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  void* found = torch ? dlsym(torch, symbol) : nullptr;
-  if (!found) throw std::runtime_error(std::string("gpushare: torch's ") + what + " was not found");
-  return found;
 }
-
-}  // namespace
 
 // c10/core/impl/alloc_cpu.h
 namespace c10 {

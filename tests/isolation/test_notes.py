@@ -15,23 +15,68 @@ def meet(other):
 
 
 def test_the_first_conflict_of_a_switch_is_named(gpushare: Run, tmp_path: Path) -> None:
-    (tmp_path / "double.py").write_text(
-        MEET + "import torch\nmeet('b')\ntorch.set_default_dtype(torch.float64)\n"
-        "torch.set_default_dtype(torch.float64)\ntime.sleep(0.5)\n"
+    (tmp_path / "finds.py").write_text(
+        MEET + "import torch\nmeet('b')\ntorch.autograd.set_detect_anomaly(True)\n"
+        "torch.autograd.set_detect_anomaly(True)\ntime.sleep(0.5)\n"
     )
     (tmp_path / "other.py").write_text(
         MEET + "import torch\nmeet('a')\n"
-        "while torch.get_default_dtype() != torch.float64: time.sleep(0.005)\n"
-        "while torch.get_default_dtype() != torch.float32: time.sleep(0.005)\n"
+        "while not torch.is_anomaly_enabled(): time.sleep(0.005)\n"
+        "while torch.is_anomaly_enabled(): time.sleep(0.005)\n"
         "print('back')\n"
     )
-    done = gpushare("run", "double.py a", "other.py b")
+    done = gpushare("run", "finds.py a", "other.py b")
     assert done.returncode == 0, done.stderr
-    told = [line for line in done.stderr.splitlines() if "default dtype" in line]
+    told = [line for line in done.stderr.splitlines() if "anomaly detection" in line]
     assert len(told) == 1
-    assert "double sets the default dtype to torch.float64" in told[0]
-    assert "other (torch.float32)" in told[0] and "one after the other" in told[0]
+    assert "finds sets anomaly detection to True" in told[0]
+    assert "other (False)" in told[0] and "one after the other" in told[0]
     assert "other | back" in done.stdout
+
+
+def test_switches_that_are_split_are_not_told(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "sets.py").write_text(
+        MEET
+        + "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.use_deterministic_algorithms(True)\n"
+        "torch.backends.cudnn.benchmark = True\nmeet('b')\ntime.sleep(0.3)\n"
+    )
+    (tmp_path / "other.py").write_text(MEET + "import torch\nmeet('a')\nprint(torch.tensor(1.0).dtype)\n")
+    done = gpushare("run", "sets.py a", "other.py b")
+    assert done.returncode == 0, done.stderr
+    assert "other | torch.float32" in done.stdout
+    assert "one after the other" not in done.stderr
+
+
+FINDER = """
+import importlib.util
+class Finder:  # on no path of the script's, so the module is shared like an installed one
+    def find_spec(name, path, target=None):
+        if name == 'sets_precision':
+            return importlib.util.spec_from_file_location(name, 'site/sets_precision.py')
+sys.meta_path.append(Finder)
+"""
+
+
+def test_what_a_package_sets_when_it_is_imported_holds_for_all(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sets_precision.py").write_text(
+        "import torch\ntorch.set_float32_matmul_precision('high')\ntorch.backends.cudnn.deterministic = True\n"
+    )
+    see = "print(torch.get_float32_matmul_precision(), torch.backends.cudnn.deterministic)\n"
+    (tmp_path / "imports.py").write_text(
+        MEET
+        + FINDER
+        + "import torch\nmeet('b')\nimport sets_precision\n"
+        + see
+        + "pathlib.Path('c').touch()\ntime.sleep(0.3)\n"
+    )
+    (tmp_path / "other.py").write_text(
+        MEET + "import torch\ntorch.set_float32_matmul_precision('medium')\nmeet('c')\n" + see
+    )
+    done = gpushare("run", "imports.py a", "other.py b")
+    assert done.returncode == 0, done.stderr
+    assert "imports | high True" in done.stdout
+    assert "other | medium True" in done.stdout
 
 
 def test_a_variable_that_comes_too_late_is_named(gpushare: Run, tmp_path: Path) -> None:

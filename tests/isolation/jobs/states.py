@@ -5,6 +5,7 @@ the ways in which multiprocessing hands it to a new interpreter.
 """
 
 import atexit
+import ctypes
 import gc
 import io
 import logging
@@ -219,6 +220,161 @@ class ThreadCount:
 
     def get(self):
         return torch.get_num_threads()
+
+
+class DefaultDtype:
+    child = "fork"
+    processes = ("spawn", "forkserver")
+
+    def set(self, value):
+        torch.set_default_dtype({"a": torch.float64, "b": torch.float16}[value])
+
+    def get(self):
+        made = torch.tensor([1.0]), torch.zeros(3), torch.tensor(1j), torch.ones(2, dtype=torch.int64) / 2
+        seen = [torch.get_default_dtype(), *(t.dtype for t in made), torch.nn.Linear(2, 2).weight.dtype]
+        with torch.no_grad():
+            return seen, torch.nn.functional.linear(torch.ones(1, 2), torch.ones(2, 2)).dtype
+
+
+class DefaultTensorType:
+    child = "fork"
+
+    def set(self, value):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says once per process that it is deprecated
+            torch.set_default_tensor_type({"a": torch.DoubleTensor, "b": torch.BFloat16Tensor}[value])
+
+    def get(self):
+        return (
+            torch.get_default_dtype(),
+            torch.rand(2).dtype,
+            torch.Tensor([1]).dtype,
+            torch.arange(0.5).dtype,
+        )
+
+
+class DeterministicAlgorithms:
+    child = "fork"
+    processes = ("spawn",)
+
+    def set(self, value):
+        torch.use_deterministic_algorithms(value == "a")
+
+    def get(self):
+        with torch.no_grad():  # no iteration, in which a job would wait for the others and not meet them
+            nan_filled = bool(torch.empty(5).isnan().all())
+            try:
+                torch.zeros(5).put_(torch.tensor([1]), torch.tensor([2.0]))
+                refused = None
+            except RuntimeError as error:
+                refused = str(error)[:60]
+        return torch.are_deterministic_algorithms_enabled(), nan_filled, refused
+
+
+class DeterministicWarnings:
+    child = "fork"
+
+    def set(self, value):
+        torch.set_deterministic_debug_mode({"a": "warn", "b": "error"}[value])
+        torch.utils.deterministic.fill_uninitialized_memory = value == "b"
+
+    def get(self):
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            try:
+                torch.zeros(5).put_(torch.tensor([1]), torch.tensor([2.0]))
+            except RuntimeError:
+                caught = "refused"
+        told = caught if caught == "refused" else [str(w.message)[:40] for w in caught]
+        filled = torch.utils.deterministic.fill_uninitialized_memory
+        return torch.get_deterministic_debug_mode(), told, filled, bool(torch.empty(5).isnan().all())
+
+
+class MatmulPrecision:
+    child = "fork"
+    processes = ("spawn",)
+
+    def set(self, value):
+        torch.set_float32_matmul_precision({"a": "medium", "b": "high"}[value])
+
+    def get(self):
+        backends = torch.backends
+        seen = [backends.cuda.matmul.allow_tf32, backends.cuda.matmul.fp32_precision]
+        try:
+            backends.mkldnn.conv.fp32_precision = "wrong"
+        except (RuntimeError, ValueError) as error:
+            seen.append(str(error).splitlines()[0])
+        return torch.get_float32_matmul_precision(), backends.mkldnn.matmul.fp32_precision, seen
+
+
+class Attention:
+    child = "fork"
+
+    def set(self, value):
+        torch.backends.cuda.enable_flash_sdp(value == "a")
+        torch.backends.cuda.enable_math_sdp(value == "b")
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+    def get(self):
+        cuda = torch.backends.cuda
+        before = cuda.flash_sdp_enabled(), cuda.math_sdp_enabled(), cuda.cudnn_sdp_enabled()
+        backends = torch.nn.attention.SDPBackend
+        with torch.nn.attention.sdpa_kernel(backends.MATH), torch.no_grad():
+            inside = cuda.flash_sdp_enabled(), cuda.math_sdp_enabled()
+            torch.nn.functional.scaled_dot_product_attention(*torch.ones(3, 1, 1, 4, 8))
+        return before, inside, cuda.flash_sdp_enabled(), cuda.math_sdp_enabled()
+
+
+class BackEnds:
+    child = "fork"
+
+    def set(self, value):
+        torch.backends.cudnn.benchmark = value == "a"
+        torch.backends.cudnn.deterministic = value == "b"
+        torch.backends.mkldnn.set_flags(_enabled=value == "b", _deterministic=value == "a")
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = value == "b"
+        torch.sparse.check_sparse_tensor_invariants.enable()
+
+    def get(self):
+        cudnn, mkldnn = torch.backends.cudnn, torch.backends.mkldnn
+        seen = [cudnn.enabled, cudnn.benchmark, cudnn.deterministic]
+        with cudnn.flags(enabled=False):
+            seen.append(cudnn.enabled)
+        seen += [mkldnn.enabled, mkldnn.deterministic]
+        seen.append(torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction)
+        return seen, torch.sparse.check_sparse_tensor_invariants.is_enabled()
+
+
+class RepeatedWarnings:
+    child = "fork"
+
+    def set(self, value):
+        torch.set_warn_always(value == "a")
+
+    def get(self):
+        return torch.is_warn_always_enabled()
+
+
+class Teams:
+    """Switches in the threads of OpenMP that compute for the job."""
+
+    child = None  # OpenMP does not survive a fork
+
+    def set(self, value):
+        torch.set_default_dtype({"a": torch.float64, "b": torch.float16}[value])
+        torch.use_deterministic_algorithms(value == "b")
+
+    def get(self):
+        seen = {}
+
+        def look(_):
+            deterministic = torch.are_deterministic_algorithms_enabled()
+            seen[threading.get_ident()] = torch.get_default_dtype(), deterministic
+            time.sleep(0.05)  # so that each thread of the team comes here itself
+
+        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(look)
+        ctypes.CDLL(None).GOMP_parallel(body, None, 3, 0)
+        return list(seen.values())
 
 
 class Threads:

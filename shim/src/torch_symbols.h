@@ -1,0 +1,11 @@
+// Symbols of torch that this library stands before.
+#pragma once
+
+namespace gpushare {
+
+// What the symbol is in torch itself; null if torch has none of that name.
+void* find_in_torch(const char* symbol);
+// The same; throws with `what` if there is none.
+void* in_torch(const char* symbol, const char* what);
+
+}  // namespace gpushare
