@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gpushare.framework import global_hooks
+from gpushare.framework import compiler_memory, global_hooks
 from gpushare.isolation import context, imports
 from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
@@ -38,6 +38,7 @@ class _CompileLock:
             try:  # an interrupt may come anywhere, and must not leave the lock behind
                 if self._depth == 1:
                     global_hooks.show_compiler()
+                    compiler_memory.show_compiler()
             except BaseException:
                 self.release()
                 raise
@@ -46,6 +47,7 @@ class _CompileLock:
     def release(self) -> None:
         try:
             if self._depth == 1:
+                compiler_memory.keep()
                 global_hooks.hide_from_compiler()
         finally:
             shim.nowait(-1)

@@ -6,7 +6,15 @@ import sys
 import traceback
 from typing import Any
 
-from gpushare.framework import compilation, generators, global_hooks, options, process_groups, switches
+from gpushare.framework import (
+    compilation,
+    compiler_memory,
+    generators,
+    global_hooks,
+    options,
+    process_groups,
+    switches,
+)
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
@@ -51,6 +59,7 @@ _PARTS: tuple[Any, ...] = (
     switches,
     process_groups,
     compilation,
+    compiler_memory,
 )
 
 

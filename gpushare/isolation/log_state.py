@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, stdio
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
@@ -118,10 +118,20 @@ def _guard_waiting() -> None:
     kind.acquire, kind.release = acquire_guarded, release_guarded
 
 
+def _redirect_handlers() -> None:
+    """What a module that was imported before any job (torch) writes goes to the job that logs."""
+    for handler in [reference() for reference in vars(logging)["_handlerList"]]:
+        stream = vars(handler).get("stream") if handler else None
+        for name in ("stdout", "stderr"):
+            if stream is stdio.host_stream(name):
+                handler.stream = stdio.proxy(name)
+
+
 def install() -> None:
     """Replace the attributes of the classes, and the two registries of handlers."""
     global _handlers
     _guard_waiting()
+    _redirect_handlers()
     for kind, name, default in (
         (logging.Filterer, "filters", list),
         (logging.Logger, "handlers", list),

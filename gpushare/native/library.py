@@ -35,7 +35,7 @@ class Config(ctypes.Structure):
     ]
 
 
-_U64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int32, ctypes.c_void_p
+_U64, _I64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 _U64S = ctypes.POINTER(ctypes.c_uint64)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_api_version": (ctypes.c_int, ()),
@@ -48,6 +48,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_leave": (None, ()),
     "gs_thread_account": (_I32, ()),
     "gs_switches_of": (_I32, (_I32,)),
+    "gs_compile_region": (_I64, (_I64,)),
     "gs_cancel": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
@@ -72,7 +73,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_free": (None, (_PTR, _I32, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
-_QUICK = ("gs_nowait", "gs_iteration_mark", "gs_iteration_watch", "gs_thread_account", "gs_collection")
+_QUICK = (
+    "gs_nowait",
+    "gs_iteration_mark",
+    "gs_iteration_watch",
+    "gs_thread_account",
+    "gs_collection",
+    "gs_compile_region",
+)
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 
 

@@ -113,6 +113,12 @@ def switches_of(account: int) -> Iterator[None]:
         lib().gs_switches_of(before)
 
 
+def compile_region() -> Callable[[int], int]:
+    """Sets the calling thread's region of compiled code and gives the last one; -1 is its job's. Not Python
+    code, which the compiler would look at."""
+    return quick["gs_compile_region"]
+
+
 def cancel(account: int) -> None:
     """End the job's waits, now and later."""
     lib().gs_cancel(account)

@@ -53,6 +53,9 @@ GS_EXPORT gs_account gs_thread_account(void);
 // from gs_thread_enter on; of the process (0); or of nobody (GS_MAX_ACCOUNTS). Returns whose
 // before.
 GS_EXPORT gs_account gs_switches_of(gs_account account);
+// Region of torch's compiled code that the calling thread uses (-1: that of its job). Returns the
+// last one.
+GS_EXPORT int64_t gs_compile_region(int64_t region);
 GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now on
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 

@@ -159,3 +159,13 @@ def test_the_collector_rests_only_while_all_want_it_to(gpushare: Run, tmp_path: 
     done = gpushare("run", "rests.py a", "collects.py b")
     assert done.returncode == 0, done.stderr
     assert "collects | collected True" in done.stdout
+
+
+def test_what_torch_logs_goes_to_the_job_that_caused_it(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "logs_it.py").write_text(
+        "import torch.fx, logging\nlogging.getLogger('torch.fx').warning('seen')\n"
+    )
+    done = gpushare("run", "logs_it.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert "seen" in (tmp_path / "logs" / "logs_it.err").read_text()
+    assert "seen" not in (tmp_path / "logs" / "host.log").read_text()
