@@ -42,13 +42,16 @@ class Job {
       driver.check(driver.cuStreamCreate(s, CU_STREAM_DEFAULT), "cuStreamCreate");
   }
   void start() {
-    threads_.emplace_back([this] { iterate(); });
-    threads_.emplace_back([this] { assist(); });
+    assistant_ = std::thread([this] { assist(); });
+    main_ = std::thread([this] {
+      iterate();
+      assistant_.join();
+      clear_mail();
+      runtime_.end_job(account_);  // others may wait for what it holds
+    });
   }
   void join() {
-    for (auto& t : threads_) t.join();
-    clear_mail();
-    runtime_.end_job(account_);
+    main_.join();
     for (CUstream s : {own_, side_})
       driver_.check(driver_.cuStreamDestroy_v2(s), "cuStreamDestroy");
   }
@@ -147,7 +150,7 @@ class Job {
   uint32_t account_;
   CUstream own_ = nullptr, side_ = nullptr;
   std::vector<Block> blocks_;
-  std::vector<std::thread> threads_;
+  std::thread main_, assistant_;
   std::mutex mutex_;
   std::vector<Block> mail_;
 };
