@@ -100,8 +100,8 @@ GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
 // The block is used on another stream too (Tensor.record_stream): once freed, nobody gets it before
 // what is on that stream now has ended. -1: no block starts there.
 GS_EXPORT int gs_record_stream(void* address, gs_stream stream);
-// Before a stream that the account has used is destroyed.
-GS_EXPORT void gs_stream_end(gs_account account, gs_stream stream);
+// Before a stream is destroyed. Those of a job end with it.
+GS_EXPORT void gs_stream_end(gs_stream stream);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool

@@ -254,10 +254,8 @@ int gs_record_stream(void* address, gs_stream stream) {
   return 0;
 }
 
-void gs_stream_end(gs_account account, gs_stream stream) {
-  Runtime* r = active();
-  if (r && account >= 0 && account < GS_MAX_ACCOUNTS)
-    r->end_stream(static_cast<uint32_t>(account), stream);
+void gs_stream_end(gs_stream stream) {
+  if (Runtime* r = active()) r->end_stream(stream);
 }
 
 void gs_trim(gs_account account) {

@@ -43,6 +43,8 @@ class Device {
   virtual bool asynchronous() const { return false; }
   // Marks everything issued on the stream so far.
   virtual Event record(Stream) { return 0; }
+  // Whether what is issued on the stream goes into a graph instead; nothing can be recorded then.
+  virtual bool capturing(Stream) { return false; }
   virtual void forget_event(Event) {}
   virtual bool passed(Event) { return true; }
   // Waits on the CPU until the event has passed. It and make_wait throw DeviceFailure.

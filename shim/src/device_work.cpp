@@ -7,6 +7,7 @@
 
 namespace gpushare {
 
+// The caller has given up the GIL if anything waits on the CPU.
 void Governor::perform(DeviceWork& work, Stream stream) {
   for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
   work.before_unmapping.clear();
@@ -53,14 +54,21 @@ void Governor::map_some(DeviceWork& work, Stream stream) {
                       work.mappings.begin() + static_cast<ptrdiff_t>(frames.size()));
 }
 
-void Governor::give_up(const DeviceWork& work) {
-  // Whoever gets the frames next is told of no earlier use.
-  for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
-  for (auto [account, batch] : work.waits) fences_.finish(account, batch);
+void Governor::give_up(const DeviceWork& work, uint32_t id) {
+  // Whoever gets the frames next is told of no earlier use: neither of others nor, where the job
+  // has used them itself, of its own.
+  bool ended = true;
+  try {
+    if (!work.mappings.empty()) fences_.finish(id, fences_.open(id));
+    for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
+    for (auto [account, batch] : work.waits) fences_.finish(account, batch);
+  } catch (const DeviceFailure&) {
+    ended = false;
+  }
   for (const DeviceWork::Mapping& m : work.mappings) {
-    if (m.unmap) device_->unmap(pool_.address(m.page));
+    if (m.unmap && ended) device_->unmap(pool_.address(m.page));
     Lock lock(mutex_);
-    pool_.unplace(m);
+    pool_.unplace(m, ended);
   }
 }
 

@@ -18,24 +18,29 @@ void Fences::add_stream(uint32_t account, Stream stream) {
   if (std::ranges::find(a.streams, stream) == a.streams.end()) a.streams.push_back(stream);
 }
 
-void Fences::remove_stream(uint32_t account, Stream stream) {
+void Fences::remove_stream(Stream stream) {
   if (!asynchronous_) return;
-  for (Account& a : of_) {  // another stream may come to have the same handle
+  for (Account& a : of_) {
     std::lock_guard lock(a.mutex);
     std::erase_if(a.waited, [&](const auto& w) { return w.first == stream; });
+    if (std::erase(a.streams, stream) == 0) continue;
+    for (Closed& c : a.closed)
+      for (auto& [of, event] : c.events)
+        if (of == stream) of = kGone;
+    // Every batch waits for the mark from now on: memory that the stream used may be freed later.
+    a.removed.emplace_back(kGone, device_->record(stream));
+    counters_.events.fetch_add(1, std::memory_order_relaxed);
   }
-  Account& a = of_[account];
-  std::lock_guard lock(a.mutex);
-  if (std::erase(a.streams, stream) == 0) return;
-  // Every batch waits for the mark from now on: memory that the stream used may be freed later.
-  a.removed.emplace_back(stream, device_->record(stream));
-  counters_.events.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::vector<Stream> Fences::streams(uint32_t account) {
   Account& a = of_[account];
   std::lock_guard lock(a.mutex);
   return a.streams;
+}
+
+bool Fences::capturing(const Account& a) const {
+  return std::ranges::any_of(a.streams, [this](Stream s) { return device_->capturing(s); });
 }
 
 void Fences::close_locked(Account& a) {
@@ -50,6 +55,9 @@ void Fences::close_locked(Account& a) {
 
 // Somebody wants what is in the open batch: batches are too large for how much memory there is.
 void Fences::close_early(Account& a) {
+  if (capturing(a))
+    throw DeviceFailure(
+        "memory that a job has freed can't be passed on while that job captures a CUDA graph");
   close_locked(a);
   counters_.closed_early.fetch_add(1, std::memory_order_relaxed);
   a.closed_in_time = 0;
@@ -61,7 +69,7 @@ void Fences::close(uint32_t account) {
   if (!asynchronous_) return;
   Account& a = of_[account];
   std::lock_guard lock(a.mutex);
-  if (a.bytes.load(std::memory_order_relaxed) == 0) return;
+  if (a.bytes.load(std::memory_order_relaxed) == 0 || capturing(a)) return;
   close_locked(a);
   if (++a.closed_in_time < kGrowAfter) return;
   a.closed_in_time = 0;
@@ -130,12 +138,16 @@ void Fences::wait(Stream waiter, uint32_t account, Batch batch) {
 
 void Fences::finish(uint32_t account, Batch batch) {
   Account& a = of_[account];
-  std::lock_guard lock(a.mutex);
+  std::unique_lock lock(a.mutex);
   const Closed* closed = find(a, batch);
   if (!closed) return;
   counters_.cpu_waits.fetch_add(1, std::memory_order_relaxed);
-  for (auto& [stream, event] : a.removed) device_->finish(event);
-  for (auto& [stream, event] : closed->events) device_->finish(event);
+  std::vector<std::pair<Stream, Event>> events = closed->events;
+  events.insert(events.end(), a.removed.begin(), a.removed.end());
+  // Others free and poll meanwhile. An event that they use again lets this wait be longer.
+  lock.unlock();
+  for (auto& [stream, event] : events) device_->finish(event);
+  lock.lock();
   poll_locked(a);
 }
 

@@ -33,8 +33,9 @@ class Fences {
 
   // The account allocates or uses memory on the stream. Once per stream at least.
   void add_stream(uint32_t account, Stream stream);
-  // Before a stream is destroyed: marks what it has been given, and does not touch it again.
-  void remove_stream(uint32_t account, Stream stream);
+  // Before a stream is destroyed: marks what it has been given, for every account that uses it, and
+  // does not touch it again. Another stream may come to have the same handle.
+  void remove_stream(Stream stream);
   std::vector<Stream> streams(uint32_t account);
 
   // The batch that memory freed now belongs to; 0 where nothing is asynchronous.
@@ -51,7 +52,8 @@ class Fences {
         a.bytes.load(std::memory_order_relaxed) >= a.batch_bytes.load(std::memory_order_relaxed))
       close(account);
   }
-  // Closes the open batch if it has any bytes: at doors, where a job pauses by itself.
+  // Closes the open batch if it has any bytes: at doors, where a job pauses by itself. While a
+  // stream of the account is captured for a graph no event can be recorded: it stays open.
   void close(uint32_t account);
 
   // As far as poll() has seen.
@@ -64,7 +66,8 @@ class Fences {
   void poll(uint32_t account);
   void poll_all();
 
-  // Makes `waiter` wait on the device for what the batch waits for. Closes an open batch.
+  // Makes `waiter` wait on the device for what the batch waits for. Closes an open batch. Throws
+  // DeviceFailure, also if the account captures a graph.
   void wait(Stream waiter, uint32_t account, Batch batch);
   // The same on the CPU.
   void finish(uint32_t account, Batch batch);
@@ -91,6 +94,7 @@ class Fences {
     uint32_t closed_in_time = 0;  // in a row
   };
 
+  bool capturing(const Account& a) const;
   void close_locked(Account& a);
   void close_early(Account& a);
   void poll_locked(Account& a);

@@ -1,13 +1,17 @@
 // What a heap leaves to the device: pages that are made ready once its lock is dropped, and freed
 // blocks that other streams may still use.
+#include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 
+#include "gil.h"
 #include "heap_blocks.h"
 
 namespace gpushare {
 
-void Heap::settle() {
-  std::lock_guard turn(settling_);
+void Heap::settle(std::unique_lock<std::mutex>& turn) {
+  if (!turn.owns_lock()) turn.lock();
   DeviceWork work;
   {
     std::lock_guard lock(mutex_);
@@ -26,6 +30,49 @@ void Heap::settle() {
   if (pending_.empty()) unsettled_.store(false, std::memory_order_release);
 }
 
+// Whether the block lies on a page that is not ready.
+bool Heap::is_pending(const Allocation& made) {
+  std::lock_guard lock(mutex_);
+  if (!pending_.waits.empty() || !pending_.before_unmapping.empty()) return true;
+  const Pool& pool = governor_->pool();
+  PageIndex first = pool.index(made.address);
+  PageIndex last = pool.index(static_cast<char*>(made.address) + made.bytes - 1);
+  return std::ranges::any_of(pending_.mappings, [&](const DeviceWork::Mapping& m) {
+    return m.page >= first && m.page <= last;
+  });
+}
+
+// Before a block is handed out. Who waits for the turn, or for the device, must not have the GIL in
+// hand; who has the turn must not wait for the GIL.
+void Heap::settle_for(const Allocation& made) {
+  std::unique_lock turn(settling_, std::try_to_lock);
+  bool quick = turn.owns_lock();
+  if (quick) {
+    std::lock_guard lock(mutex_);
+    quick = pending_.before_unmapping.empty();
+  }
+  if (turn.owns_lock() && !quick) turn.unlock();
+  std::exception_ptr failure;
+  {
+    std::optional<GilReleased> released;
+    if (!quick) released.emplace();
+    try {
+      settle(turn);
+    } catch (...) {
+      if (is_pending(made)) {
+        failure = std::current_exception();
+        // With the turn in hand: nobody maps the pages that go with the block.
+        Span* span = map_->find(governor_->pool().index(made.address));
+        release_now(made.address, span, true);
+        std::lock_guard lock(mutex_);
+        drop_empty();
+      }
+    }
+    if (turn.owns_lock()) turn.unlock();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 // Only after a failure is anything pending for pages that no block lies on.
 void Heap::give_up_pending(PageIndex first, uint64_t n) {
   if (pending_.mappings.empty()) return;
@@ -38,7 +85,7 @@ void Heap::give_up_pending(PageIndex first, uint64_t n) {
   if (gone.mappings.empty()) return;
   gone.before_unmapping = pending_.before_unmapping;
   gone.waits = pending_.waits;
-  governor_->give_up(gone);
+  governor_->give_up(gone, account_);
 }
 
 // With the lock in hand. Bytes of the block that starts at the address; 0: none.
@@ -56,21 +103,21 @@ uint64_t Heap::bytes_at(void* address, Span* span) const {
 bool Heap::note_use(void* address, Span* span) {
   std::lock_guard lock(mutex_);
   if (!bytes_at(address, span)) return false;
-  if (used_elsewhere_.try_emplace(address, Foreign{span, 0}).second)
-    foreign_.fetch_add(1, std::memory_order_relaxed);
+  if (counts_.used_elsewhere.try_emplace(address, UsedElsewhere{span, 0}).second)
+    counts_.foreign.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 uint64_t Heap::release_or_defer(void* address, Span* span) {
   {
     std::lock_guard lock(mutex_);
-    auto it = used_elsewhere_.find(address);
-    if (it != used_elsewhere_.end()) {
+    auto it = counts_.used_elsewhere.find(address);
+    if (it != counts_.used_elsewhere.end()) {
       uint64_t bytes = it->second.freed ? 0 : bytes_at(address, span);  // 0: freed twice
       if (bytes == 0) return 0;
       it->second.freed = governor_->fences().open(account_);
       governor_->fences().count(account_, bytes);
-      foreign_freed_.fetch_add(1, std::memory_order_relaxed);
+      counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
       count_free(bytes);
       return bytes;
     }
@@ -79,33 +126,44 @@ uint64_t Heap::release_or_defer(void* address, Span* span) {
 }
 
 void Heap::end_stream() {
-  governor_->forget_stream(account_, stream());
-  stream_.store(Fences::kGone, std::memory_order_relaxed);
+  Stream old = stream_.exchange(Fences::kGone, std::memory_order_relaxed);
+  governor_->forget_stream(old);
 }
 
-// Makes blocks free that were freed while other streams used them: those whose uses have ended; or
-// all of them, after this stream was made to wait for the uses. False if there was none.
-bool Heap::reclaim(bool wait) {
-  if (foreign_freed_.load(std::memory_order_relaxed) == 0) return false;
-  Fences& fences = governor_->fences();
-  fences.poll(account_);
-  Batch until = wait ? fences.open(account_) : 0;
-  // On a stream that is gone nothing is used again, and who gets the pages waits by itself.
-  if (wait && stream() != Fences::kGone) fences.wait(stream(), account_, until);
-  std::vector<std::pair<void*, Span*>> ended;
+bool reclaim(Governor& governor, Account& a, bool wait) {
+  if (a.foreign_freed.load(std::memory_order_relaxed) == 0) return false;
+  Fences& fences = governor.fences();
+  fences.poll(a.id);
+  std::vector<std::pair<void*, Span*>> chosen;
+  std::vector<Stream> waiters;
+  Batch latest = 0;
   {
-    std::lock_guard lock(mutex_);
-    std::erase_if(used_elsewhere_, [&](const auto& entry) {
-      const Foreign& f = entry.second;
-      if (!f.freed || !(f.freed <= until || fences.passed(account_, f.freed))) return false;
-      ended.emplace_back(entry.first, f.span);
-      return true;
-    });
-    foreign_.fetch_sub(static_cast<uint32_t>(ended.size()), std::memory_order_relaxed);
-    foreign_freed_.fetch_sub(static_cast<uint32_t>(ended.size()), std::memory_order_relaxed);
+    std::lock_guard lock(a.heaps);
+    for (const auto& [address, u] : a.used_elsewhere) {
+      if (!u.freed) continue;
+      // What was on a stream that is gone is not used there again, and who gets the pages waits.
+      Stream own = u.span->heap->stream();
+      bool free = own == Fences::kGone || fences.passed(a.id, u.freed);
+      if (!free && !wait) continue;
+      chosen.emplace_back(address, u.span);
+      if (free) continue;
+      latest = std::max(latest, u.freed);
+      if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
+    }
   }
-  for (auto [address, span] : ended) release_now(address, span, false);
-  return !ended.empty();
+  for (Stream s : waiters) fences.wait(s, a.id, latest);
+  bool any = false;
+  for (auto [address, span] : chosen) {
+    {
+      std::lock_guard lock(a.heaps);
+      if (a.used_elsewhere.erase(address) == 0) continue;  // another thread was quicker
+      a.foreign.fetch_sub(1, std::memory_order_relaxed);
+      a.foreign_freed.fetch_sub(1, std::memory_order_relaxed);
+    }
+    span->heap->release_now(address, span, false);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace gpushare

@@ -124,9 +124,9 @@ PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWor
   return first;
 }
 
-void Governor::forget_stream(uint32_t id, Stream stream) {
+void Governor::forget_stream(Stream stream) {
   Lock lock(mutex_);
-  pool_.forget_stream(id, stream);
+  pool_.forget_stream(stream);
 }
 
 bool Governor::stalls(PageIndex first, uint64_t n) {
@@ -135,9 +135,10 @@ bool Governor::stalls(PageIndex first, uint64_t n) {
   return pool_.stalls(first, n);
 }
 
-void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release) {
+void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
+                      bool release) {
   Lock lock(mutex_);
-  uint64_t saved = pool_.unhold(first, n, stream);
+  uint64_t saved = pool_.unhold(first, n, stream.load(std::memory_order_relaxed));
   if (release) pool_.release_range(first, n);
   Account& a = accounts_[id];
   a.saved -= saved;

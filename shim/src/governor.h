@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "allocation_log.h"
@@ -42,10 +43,20 @@ struct Permit {
   uint64_t ordinal = 0, shift_ns = 0;
 };
 
+struct Span;
+
+// A block that other streams use too.
+struct UsedElsewhere {
+  Span* span;
+  Batch freed;  // 0: not yet
+};
+
 struct Account {
   std::mutex heaps;  // guards the heaps of the account, and changes of what they count:
   std::atomic<int64_t> live{0}, live_peak{0};  // bytes of blocks handed out
   std::atomic<uint64_t> allocations{0}, frees{0};
+  std::unordered_map<void*, UsedElsewhere> used_elsewhere;
+  std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
 
   std::atomic<uint64_t> held{0};  // pages
   std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
@@ -113,10 +124,11 @@ class Governor {
   // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or be
   // given up before the pages are.
   void perform(DeviceWork& work, Stream stream);
-  void give_up(const DeviceWork& work);
-  void forget_stream(uint32_t id, Stream stream);
-  // Uncharges, and wakes whoever can go on.
-  void unhold(PageIndex first, uint64_t n, uint32_t id, Stream stream, bool release);
+  void give_up(const DeviceWork& work, uint32_t id);
+  void forget_stream(Stream stream);
+  // Uncharges, and wakes whoever can go on. The stream is read under the lock, since it may end.
+  void unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
+              bool release);
 
   int32_t begin_job(uint32_t warmup);
   void end_job(uint32_t id);

@@ -2,7 +2,9 @@
 #include "heap.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "gil.h"
 #include "heap_blocks.h"
 
 namespace gpushare {
@@ -62,16 +64,12 @@ void Heap::count_free(uint64_t bytes) {
 Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
   Allocation made = allocate_any(bytes, no_wait, persistent);
   if (!unsettled_.load(std::memory_order_acquire)) return made;
-  try {
-    settle();
-  } catch (...) {
-    release_now(made.address, map_->find(governor_->pool().index(made.address)), true);
-    throw;
-  }
+  settle_for(made);
   return made;
 }
 
 Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persistent) {
+  if (ended()) throw DeviceFailure("gpushare: the stream has been destroyed");
   if (bytes <= kSmallMost) return allocate_small(bytes, no_wait);
   if (bytes < extent_least_) return {allocate_block(bytes, no_wait, persistent, nullptr), bytes};
   return {allocate_extent(bytes, no_wait), bytes};
@@ -80,7 +78,7 @@ Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persisten
 void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   uint64_t pages = (bytes + page_bytes_ - 1) / page_bytes_;
   reclaim(false);
-  bool later = foreign_freed_.load(std::memory_order_relaxed) > 0;
+  bool later = counts_.foreign_freed.load(std::memory_order_relaxed) > 0;
   if (later && !governor_->try_charge(account_, pages, no_wait)) {
     reclaim(true);
     later = false;
@@ -94,9 +92,11 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   }
   if (!work.empty()) {
     try {
+      std::optional<GilReleased> released;
+      if (!work.before_unmapping.empty()) released.emplace();
       governor_->perform(work, stream());
     } catch (...) {
-      governor_->give_up(work);
+      governor_->give_up(work, account_);
       governor_->unhold(first, pages, account_, stream(), true);
       throw;
     }
@@ -111,7 +111,7 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
 uint64_t Heap::release_extent(Span* span, bool count) {
   uint64_t bytes = span->bytes;
   map_->set(span->first, span->pages, nullptr);
-  governor_->unhold(span->first, span->pages, account_, stream(), true);
+  governor_->unhold(span->first, span->pages, account_, stream_, true);
   delete span;
   if (!count) return bytes;
   std::lock_guard lock(mutex_);
@@ -146,7 +146,13 @@ void Heap::trim() {
   } catch (const DeviceFailure&) {
     // They stay until the next time; whoever allocates is told.
   }
+  std::lock_guard turn(settling_);
   std::lock_guard lock(mutex_);
+  drop_empty();
+}
+
+// With both locks in hand: nobody is at work on pages that are given up.
+void Heap::drop_empty() {
   for (Slab*& head : partial_) {
     for (Slab* s = head; s;) {
       Slab* next = s->next;

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,6 +44,11 @@ class PageMap {
   std::unique_ptr<std::atomic<Span*>[]> spans_;
 };
 
+// Blocks of the account that were freed while other streams used them become free: those whose uses
+// have ended; with `wait` all, after the streams of their heaps were made to wait for the uses.
+// False if there was none. May throw DeviceFailure with `wait`.
+bool reclaim(Governor& governor, Account& account, bool wait);
+
 class Heap {
  public:
   static constexpr uint64_t kGranule = 2048;
@@ -65,9 +69,10 @@ class Heap {
   Allocation allocate(uint64_t bytes, bool no_wait, bool persistent);
   // Never waits. Returns the block's bytes; 0 for an address that is no block's start.
   uint64_t release(void* address, Span* span) {
-    bool defers = foreign_.load(std::memory_order_relaxed) > 0;
+    bool defers = counts_.foreign.load(std::memory_order_relaxed) > 0;
     return defers ? release_or_defer(address, span) : release_now(address, span, true);
   }
+  uint64_t release_now(void* address, Span* span, bool count);
   // Another stream uses the block too: once it is freed, nobody gets it before that use has ended.
   // False for an address that is no block's start.
   bool note_use(void* address, Span* span);
@@ -92,15 +97,18 @@ class Heap {
   Allocation allocate_any(uint64_t bytes, bool no_wait, bool persistent);
   void* allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab);
   void* allocate_extent(uint64_t bytes, bool no_wait);
-  uint64_t release_now(void* address, Span* span, bool count);
   uint64_t release_or_defer(void* address, Span* span);
   uint64_t bytes_at(void* address, Span* span) const;
   uint64_t release_small(Slab* slab, uint64_t offset);
   void release_block(Block* block);
   uint64_t release_extent(Span* span, bool count);
-  bool reclaim(bool wait);
-  void settle();
+  bool reclaim(bool wait) { return gpushare::reclaim(*governor_, counts_, wait); }
+  void settle(std::unique_lock<std::mutex>& turn);
+  void settle_for(const Allocation& made);
+  bool is_pending(const Allocation& made);
   void give_up_pending(PageIndex first, uint64_t n);
+  void drop_empty();
+  bool ended() const { return stream() == Fences::kGone; }
   // With the lock in hand.
   void count_allocation(uint64_t bytes);
   void count_free(uint64_t bytes);
@@ -153,14 +161,6 @@ class Heap {
   std::atomic<bool> unsettled_{false};
   std::mutex settling_;  // before mutex_
   DeviceWork pending_;
-
-  // Blocks that other streams use too.
-  struct Foreign {
-    Span* span;
-    Batch freed;  // 0: not yet
-  };
-  std::atomic<uint32_t> foreign_{0}, foreign_freed_{0};
-  std::unordered_map<void*, Foreign> used_elsewhere_;
 };
 
 }  // namespace gpushare

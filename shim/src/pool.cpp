@@ -7,8 +7,9 @@
 namespace gpushare {
 
 namespace {
-constexpr int kCandidates = 64;  // idle frames that are looked at
-}
+constexpr int kCandidates = 64;   // idle frames that are looked at
+constexpr uint64_t kAtOnce = 64;  // frames given back with the lock in hand
+}  // namespace
 
 void DeviceWork::wait_for(uint32_t account, Batch batch) {
   auto known = std::ranges::find(waits, account, &Fence::account);
@@ -96,7 +97,7 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
   Page& p = page_[page];
   bool unmap = p.frame != kNoFrame;
   if (unmap && !passed(p)) work.before_unmapping.push_back({p.account, p.batch});
-  bool create = frames_.count() < budget_pages_;
+  bool create = frames_.count() < budget_pages_ || frames_.idle_count() == 0;
   Frame f = create ? frames_.add() : choose_idle();
   if (create)
     frames_.set_page(f, page);
@@ -156,34 +157,44 @@ bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
   return true;
 }
 
-void Pool::unplace(const DeviceWork::Mapping& m) {
+void Pool::unplace(const DeviceWork::Mapping& m, bool ended) {
   page_[m.page].frame = kNoFrame;
   frames_.set_page(m.frame, kNoPage);
+  if (!ended && !m.create) return;
   frames_.release(m.frame);
   if (m.create) frames_.remove(m.frame);
 }
 
-// False if work is still under way somewhere where the frame lies.
-bool Pool::destroy_idle(Frame f) {
-  if (!aliases_) {
-    leave(frames_.page(f));
-  } else {
-    for (const Page& p : page_)
-      if (p.frame == f && !passed(p)) return false;
-    for (PageIndex p = 0; p < address_pages_; ++p) {
-      if (page_[p].frame != f) continue;
+void Pool::destroy(Frame f) {
+  frames_.remove(f);
+  device_->destroy(f);
+}
+
+// Some of those at whose addresses no work is under way any more.
+void Pool::destroy_some(uint64_t n) {
+  std::map<Frame, std::vector<PageIndex>> going;
+  for (Frame f = frames_.oldest(); f != kNoFrame && going.size() < n; f = frames_.next(f))
+    going.try_emplace(f);
+  for (PageIndex p = 0; p < address_pages_; ++p) {
+    auto found = going.find(page_[p].frame);
+    if (found == going.end()) continue;
+    if (passed(page_[p]))
+      found->second.push_back(p);
+    else
+      going.erase(found);
+  }
+  for (auto& [f, pages] : going) {
+    for (PageIndex p : pages) {
       device_->unmap(address(p));
       page_[p].frame = kNoFrame;
     }
+    destroy(f);
   }
-  frames_.remove(f);
-  device_->destroy(f);
-  return true;
 }
 
-void Pool::forget_stream(uint32_t account, Stream stream) {
+void Pool::forget_stream(Stream stream) {
   for (Page& p : page_)
-    if (p.account == account && p.stream == stream) p.stream = Fences::kGone;
+    if (p.stream == stream) p.stream = Fences::kGone;
 }
 
 void Pool::set_budget(uint64_t pages) {
@@ -192,9 +203,12 @@ void Pool::set_budget(uint64_t pages) {
 }
 
 void Pool::trim() {
+  if (frames_.count() <= budget_pages_) return;
+  if (aliases_) return destroy_some(std::min(frames_.count() - budget_pages_, kAtOnce));
   for (Frame f = frames_.oldest(); f != kNoFrame && frames_.count() > budget_pages_;) {
     Frame next = frames_.next(f);
-    destroy_idle(f);
+    leave(frames_.page(f));
+    destroy(f);
     f = next;
   }
 }

@@ -94,11 +94,12 @@ class Pool {
   // there is none.
   bool replace(PageIndex page, Stream stream, DeviceWork& work);
 
-  // A mapping was given up: nothing lies at the page, and its last user has ended.
-  void unplace(const DeviceWork::Mapping& mapping);
+  // A mapping was given up: nothing lies at the page. If the frame's last user may not have ended,
+  // nobody gets the frame any more.
+  void unplace(const DeviceWork::Mapping& mapping, bool ended);
 
   // The stream is gone: what it has used is nobody's own any more.
-  void forget_stream(uint32_t account, Stream stream);
+  void forget_stream(Stream stream);
 
   // Copies what the account holds elsewhere and takes its pages away; the number of pages, 0 if it
   // can't be. The addresses stay the account's, and restore() brings all back to them. The caller
@@ -133,7 +134,8 @@ class Pool {
   void find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void leave(PageIndex page);
-  bool destroy_idle(Frame f);
+  void destroy(Frame f);
+  void destroy_some(uint64_t n);
   void do_now(const DeviceWork& work);
 
   Device* device_;

@@ -146,6 +146,9 @@ Heap::Place Heap::find_or_add(uint64_t granules, bool persistent) {
     PageIndex first = place.block->region->span.first + m.first;
     if (!m.count || !governor_->stalls(first, m.last - m.first + 1)) return place;
   }
+  for (Region* r : regions_)
+    if (r->used_blocks == 0 && !governor_->stalls(r->span.first, r->span.pages))
+      return weigh(r->at[0], 0, granules, persistent);
   try {
     return weigh(add_region()->at[0], 0, granules, persistent);
   } catch (const OutOfMemory&) {
@@ -207,12 +210,12 @@ void Heap::vacate(Block* b) {
     for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
     if (end > begin) give_up_pending(r->span.first + begin, end - begin);
     if (end > begin)
-      governor_->unhold(r->span.first + begin, end - begin, account_, stream(), false);
+      governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
     begin = end + 1;
   };
   for (uint32_t p = from; p <= to; ++p) {
     bool empty = --r->blocks_on_page[p] == 0;
-    bool keep = empty && !spare_region_;
+    bool keep = empty && !spare_region_ && !ended();
     if (keep) {
       spare_region_ = r;
       spare_page_ = p;
@@ -228,7 +231,7 @@ void Heap::drop_spare() {
   spare_region_ = nullptr;
   r->held[spare_page_] = false;
   give_up_pending(r->span.first + spare_page_, 1);
-  governor_->unhold(r->span.first + spare_page_, 1, account_, stream(), false);
+  governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
 }
 
 void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
@@ -244,7 +247,7 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
       throw;
     }
     Missing missing = place.missing;
-    if (missing.count && !reclaimed && foreign_freed_.load(std::memory_order_relaxed)) {
+    if (missing.count && !reclaimed && counts_.foreign_freed.load(std::memory_order_relaxed)) {
       lock.unlock();
       reclaim(false);
       reclaimed = true;
@@ -310,7 +313,8 @@ void Heap::release_block(Block* b) {
     b = left;
   }
   link(b);
-  if (r->used_blocks == 0 && regions_.size() > 1 && spare_region_ != r) remove_region(r);
+  bool last = regions_.size() == 1 && !ended();
+  if (r->used_blocks == 0 && !last && spare_region_ != r) remove_region(r);
 }
 
 }  // namespace gpushare

@@ -19,9 +19,21 @@ Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
       map_(address_pages(c)),
       region_bytes_(c.region_bytes) {}
 
+// No lock that jobs share on the way of an allocation.
 Heap& Runtime::heap(uint32_t account, Stream stream) {
-  if (stream == 0)
-    if (Heap* h = default_heap_[account].load(std::memory_order_acquire)) return *h;
+  if (stream == 0) {
+    Heap* h = default_heap_[account].load(std::memory_order_acquire);
+    return h ? *h : find_heap(account, stream);
+  }
+  HeapCache& last = thread_state.last_heap;
+  uint64_t ended = streams_ended_.load(std::memory_order_acquire);
+  bool same = last.streams_ended == ended && last.heap->account() == account &&
+              last.heap->stream() == stream;
+  if (!same) last = {&find_heap(account, stream), ended};
+  return *last.heap;
+}
+
+Heap& Runtime::find_heap(uint32_t account, Stream stream) {
   std::lock_guard lock(heaps_mutex_);
   auto& slot = heaps_[{account, stream}];
   if (!slot) {
@@ -46,6 +58,7 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   if (a.door_pending.load(std::memory_order_acquire) && !no_wait) {
     governor_.fences().close(account);
+    reclaim(governor_, a, false);
     governor_.pass_door(account);
   }
   auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait, will_persist(a, bytes));
@@ -84,15 +97,26 @@ bool Runtime::note_use(void* address, Stream stream) {
   return heap->note_use(address, span);
 }
 
-void Runtime::end_stream(uint32_t account, Stream stream) {
-  governor_.fences().remove_stream(account, stream);
+void Runtime::end_stream(Stream stream) {
+  if (!governor_.asynchronous() || stream == 0) return;
+  governor_.fences().remove_stream(stream);
   std::lock_guard lock(heaps_mutex_);
-  auto found = heaps_.find({account, stream});
-  if (found == heaps_.end()) return;
-  // Another stream may come to have the same handle, and would take the heap for its own.
-  found->second->end_stream();
-  ended_.push_back(std::move(found->second));
-  heaps_.erase(found);
+  // Another stream may come to have the same handle, and would take the heaps for its own.
+  streams_ended_.fetch_add(1, std::memory_order_release);
+  for (auto it = heaps_.begin(); it != heaps_.end();) {
+    auto here = it++;
+    if (here->first.second != stream) continue;
+    here->second->end_stream();
+    here->second->trim();
+    ended_.push_back(std::move(here->second));
+    heaps_.erase(here);
+  }
+}
+
+void Runtime::tick() {
+  governor_.tick();
+  if (!governor_.asynchronous()) return;
+  for (uint32_t id = 0; id < kAccounts; ++id) reclaim(governor_, governor_.account(id), false);
 }
 
 int Runtime::owner(const void* address) const {
@@ -104,7 +128,7 @@ int Runtime::owner(const void* address) const {
 void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
   // Its streams are about to go. What lives on is used by others at their own risk.
-  for (Stream stream : governor_.fences().streams(account)) end_stream(account, stream);
+  for (Stream stream : governor_.fences().streams(account)) end_stream(stream);
   trim(account);
 }
 

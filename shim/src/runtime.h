@@ -25,8 +25,10 @@ class Runtime {
   bool release(void* address);
   // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
   bool note_use(void* address, Stream stream);
-  // Before a stream of the account is destroyed. What was allocated on it stays usable.
-  void end_stream(uint32_t account, Stream stream);
+  // Before a stream is destroyed. What was allocated on it stays usable.
+  void end_stream(Stream stream);
+  // Every few milliseconds, by the sampler.
+  void tick();
   int owner(const void* address) const;
   void end_job(uint32_t account);
   void trim(uint32_t account);
@@ -34,6 +36,7 @@ class Runtime {
 
  private:
   Heap& heap(uint32_t account, Stream stream);
+  Heap& find_heap(uint32_t account, Stream stream);
   bool will_persist(Account& a, uint64_t bytes) const;
   void log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes);
 
@@ -46,11 +49,18 @@ class Runtime {
   std::mutex heaps_mutex_;
   std::map<std::pair<uint32_t, Stream>, std::unique_ptr<Heap>> heaps_;
   std::vector<std::unique_ptr<Heap>> ended_;  // of streams that are gone; their blocks are not
+  std::atomic<uint64_t> streams_ended_{1};
 };
 
 // Null until gs_start has succeeded.
 Runtime* runtime();
 bool in_forked_child();
+
+// The heap that a thread used last. Stale once another stream has ended.
+struct HeapCache {
+  Heap* heap;
+  uint64_t streams_ended;
+};
 
 // Trivial: no constructor runs when a thread first allocates, none when it ends.
 struct ThreadState {
@@ -58,6 +68,7 @@ struct ThreadState {
   int32_t no_wait;
   bool collecting;  // garbage, in Python
   void* cpu_generator;
+  HeapCache last_heap;
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 

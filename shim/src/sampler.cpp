@@ -73,7 +73,7 @@ void run(Runtime* r, int32_t parent_pid) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(kSliceNs));
     uint64_t now = now_ns();
     sample(*r, now - last);
-    r->governor().tick();
+    r->tick();
     r->governor().log().flush();
     r->telemetry().header(kTickNs, now);
     last = now;

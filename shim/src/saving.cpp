@@ -7,12 +7,20 @@
 
 namespace gpushare {
 
+namespace {
+constexpr int kTries = 5;
+}
+
 uint64_t Pool::save(uint32_t account) {
   std::vector<PageIndex> pages;
   for (PageIndex p = 0; p < address_pages_; ++p)
     if (page_[p].use == Use::kHeld && page_[p].account == account) pages.push_back(p);
   if (pages.empty()) return 0;
-  if (Batch open = fences_->open(account)) fences_->finish(account, open);
+  try {
+    if (Batch open = fences_->open(account)) fences_->finish(account, open);
+  } catch (const DeviceFailure&) {
+    return 0;
+  }
   for (PageIndex p : pages) {
     if (device_->copy_out(address(p), page_bytes_)) continue;
     for (PageIndex q : pages) device_->forget(address(q), page_bytes_);  // nothing was taken yet
@@ -35,8 +43,19 @@ void Pool::do_now(const DeviceWork& work) {
   for (auto [account, batch] : work.waits) fences_->finish(account, batch);
   for (const DeviceWork::Mapping& m : work.mappings) {
     if (m.unmap) device_->unmap(address(m.page));
-    if (m.create && !device_->create(m.frame)) throw DeviceFailure("no memory is left");
-    device_->map(address(m.page), {&m.frame, 1});
+    Frame frame = m.frame;
+    if (m.create && !device_->create(frame)) {
+      DeviceWork other;
+      if (!replace(m.page, Fences::kGone, other)) throw DeviceFailure("no memory is left");
+      for (auto [account, batch] : other.waits) fences_->finish(account, batch);
+      frame = other.mappings[0].frame;
+    }
+    for (int tries = 1;; ++tries) try {
+        device_->map(address(m.page), {&frame, 1});
+        break;
+      } catch (const DeviceFailure&) {
+        if (tries == kTries) throw;  // the host ends: the driver must have failed for good
+      }
   }
 }
 
@@ -46,7 +65,7 @@ void Pool::restore(uint32_t account) {
     if (page.use != Use::kSaved || page.account != account) continue;
     try {
       DeviceWork work;
-      find_frame(p, account, 0, work);
+      find_frame(p, account, Fences::kGone, work);
       do_now(work);
       if (!device_->bring_back(address(p), page_bytes_)) throw DeviceFailure("reading it failed");
     } catch (const DeviceFailure& e) {

@@ -73,7 +73,7 @@ uint64_t Heap::release_small(Slab* s, uint64_t offset) {
     head = s;
   }
   // An empty slab goes, unless it is the only one of its class with room.
-  if (s->free_count == s->count && (s->previous || s->next)) {
+  if (s->free_count == s->count && (s->previous || s->next || ended())) {
     (s->previous ? s->previous->next : head) = s->next;
     if (s->next) s->next->previous = s->previous;
     Block* block = s->block;

@@ -159,7 +159,7 @@ void what_has_left_can_be_freed_and_is_not_used() {
   CHECK(wedge.wait_for_leaver() == 1);
   CHECK(wedge.w.telemetry.slot(1, kState) == kIsCopiedOut);
   CHECK(wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
-  wedge.w.governor.unhold(freed, 1, 1, 0, true);
+  wedge.w.governor.unhold(freed, 1, 1, kOnly, true);
   CHECK_EMPTY(wedge.w.governor.check());
   std::thread late([&] {
     wedge.w.governor.thread_enters(1);

@@ -59,7 +59,7 @@ class Program {
     for (int i = 0; i < steps; ++i) {
       step(random_() % 16);
       fake_cuda_run(random_() % (scarce_ ? 2 : 6));
-      if (i % 16 == 0) runtime_->governor().tick();
+      if (i % 16 == 0) runtime_->tick();
       if (i % 64 == 0) CHECK_EMPTY(runtime_->check());
     }
     while (!blocks_.empty()) release(blocks_.size() - 1);
@@ -147,7 +147,7 @@ class Program {
         b.stream = job.streams[0];
         CHECK(runtime_->note_use(b.address, handle(b.stream)));
       }
-    runtime_->end_stream(job.account, handle(old));
+    runtime_->end_stream(handle(old));
     sure([&] { return driver_.cuStreamDestroy_v2(old); }, "cuStreamDestroy_v2");
     job.streams.back() = new_stream();
   }

@@ -18,6 +18,7 @@ int main() {
   for (uint64_t seed = 0; seed < programs; ++seed) {
     fake_cuda_reset(seed);
     fake_cuda_set_granularity(kPage);
+    fake_cuda_reuse_handles(seed % 2);
     driver.check(driver.cuInit(0), "cuInit");
     Program(driver, seed, sums).run(300);
   }

@@ -15,6 +15,7 @@ using namespace gpushare;
 using std::chrono::milliseconds;
 
 constexpr uint64_t kPage = 4096;
+inline const std::atomic<Stream> kOnly{0};
 
 struct World {
   Telemetry telemetry = opened();
@@ -61,7 +62,7 @@ struct Job {
     if (a.in_iteration) a.recorder.note(a.held);
   }
   virtual void give() {
-    w.governor.unhold(pages.back(), 1, id, 0, true);
+    w.governor.unhold(pages.back(), 1, id, kOnly, true);
     pages.pop_back();
   }
   // Up to `peak` pages and down to `residue`.

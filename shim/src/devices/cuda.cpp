@@ -11,6 +11,7 @@ CUdeviceptr pointer(const char* address) { return reinterpret_cast<CUdeviceptr>(
 CUstream stream_of(Stream s) { return reinterpret_cast<CUstream>(s); }
 CUevent event_of(Event e) { return reinterpret_cast<CUevent>(e); }
 constexpr int kTries = 3;
+constexpr Event kNever = 1;  // of a stream that could be neither recorded nor waited for
 }  // namespace
 
 // A call of the driver from any thread: in the device's context, and allowed while some thread
@@ -18,17 +19,22 @@ constexpr int kTries = 3;
 class CudaDevice::Call {
  public:
   explicit Call(const CudaDevice& d) : driver_(*d.driver_) {
-    CUcontext now = nullptr;
-    if (driver_.cuCtxGetCurrent(&now) != CUDA_SUCCESS || now != d.context_)
-      driver_.cuCtxSetCurrent(d.context_);
+    driver_.cuCtxGetCurrent(&before_);
+    if (before_ != d.context_) driver_.cuCtxSetCurrent(d.context_);
+    // A thread that uses no device yet may well stay in this one's context.
+    if (before_ == d.context_) before_ = nullptr;
     driver_.cuThreadExchangeStreamCaptureMode(&mode_);
   }
-  ~Call() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~Call() {
+    driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+    if (before_) driver_.cuCtxSetCurrent(before_);
+  }
   Call(const Call&) = delete;
   const Driver* operator->() const { return &driver_; }
 
  private:
   const Driver& driver_;
+  CUcontext before_ = nullptr;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
@@ -145,18 +151,24 @@ Event CudaDevice::record(Stream stream) {
   if (event && call->cuEventRecord(event, stream_of(stream)) == CUDA_SUCCESS)
     return reinterpret_cast<Event>(event);
   if (event) forget_event(reinterpret_cast<Event>(event));
-  call->cuStreamSynchronize(stream_of(stream));
-  return 0;
+  return call->cuStreamSynchronize(stream_of(stream)) == CUDA_SUCCESS ? 0 : kNever;
+}
+
+bool CudaDevice::capturing(Stream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  Call call(*this);
+  call->cuStreamIsCapturing(stream_of(stream), &status);
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 void CudaDevice::forget_event(Event event) {
-  if (event == 0) return;
+  if (event == 0 || event == kNever) return;
   std::lock_guard lock(mutex_);
   unused_events_.push_back(event_of(event));
 }
 
 bool CudaDevice::passed(Event event) {
-  if (event == 0) return true;
+  if (event == 0 || event == kNever) return event == 0;
   Call call(*this);
   return call->cuEventQuery(event_of(event)) == CUDA_SUCCESS;
 }
@@ -165,7 +177,7 @@ void CudaDevice::finish(Event event) {
   if (event == 0) return;
   Call call(*this);
   CUresult result = CUDA_ERROR_UNKNOWN;
-  for (int n = 0; result != CUDA_SUCCESS && n < kTries; ++n)
+  for (int n = 0; event != kNever && result != CUDA_SUCCESS && n < kTries; ++n)
     result = call->cuEventSynchronize(event_of(event));
   driver_->check(result, "cuEventSynchronize");
 }
@@ -173,8 +185,9 @@ void CudaDevice::finish(Event event) {
 void CudaDevice::make_wait(Stream waiter, Event event) {
   if (event == 0) return;
   Call call(*this);
-  driver_->check(call->cuStreamWaitEvent(stream_of(waiter), event_of(event), 0),
-                 "cuStreamWaitEvent");
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  if (event != kNever) result = call->cuStreamWaitEvent(stream_of(waiter), event_of(event), 0);
+  driver_->check(result, "cuStreamWaitEvent");
 }
 
 bool CudaDevice::copy_out(char* address, size_t bytes) {

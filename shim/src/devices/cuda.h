@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   // Where the driver can't record, the stream is waited for: memory is freed where no error could
   // go. On a device that has failed nothing passes any more; who wants the memory is told.
   Event record(Stream stream) override;
+  bool capturing(Stream stream) override;
   void forget_event(Event event) override;
   bool passed(Event event) override;
   void finish(Event event) override;

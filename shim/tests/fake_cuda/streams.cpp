@@ -13,8 +13,14 @@ CUresult Streams::create(CUstream* stream, unsigned flags) {
   if (!stream || flags > CU_STREAM_NON_BLOCKING)
     return report_.misuse(CUDA_ERROR_INVALID_VALUE,
                           "cuStreamCreate: unknown flags " + std::to_string(flags));
+  uint64_t handle = next_;
+  if (reuse_handles && !unused_handles_.empty()) {
+    handle = unused_handles_.back();
+    unused_handles_.pop_back();
+    renamed_[handle] = next_;
+  }
   all_[next_].blocking = flags != CU_STREAM_NON_BLOCKING;
-  *stream = reinterpret_cast<CUstream>(next_);
+  *stream = reinterpret_cast<CUstream>(handle);
   next_ += kStep;
   ++report_.counters.live_streams;
   return CUDA_SUCCESS;
@@ -27,6 +33,7 @@ CUresult Streams::destroy(CUstream stream) {
   if (id == kLegacy)
     return report_.misuse(CUDA_ERROR_INVALID_HANDLE, "the legacy stream can't be destroyed");
   state->destroyed = true;
+  unused_handles_.push_back(reinterpret_cast<uint64_t>(stream));
   --report_.counters.live_streams;
   if (state->queue.empty()) all_.erase(id);
   return CUDA_SUCCESS;
@@ -35,6 +42,7 @@ CUresult Streams::destroy(CUstream stream) {
 StreamState* Streams::find(CUstream stream, uint64_t* id) {
   *id = reinterpret_cast<uint64_t>(stream);
   if (*id == 1) *id = kLegacy;  // CU_STREAM_LEGACY
+  if (auto other = renamed_.find(*id); other != renamed_.end()) *id = other->second;
   auto found = all_.find(*id);
   if (found != all_.end() && !found->second.destroyed) return &found->second;
   bool was = *id >= kFirst && *id < next_ && (*id - kFirst) % kStep == 0;

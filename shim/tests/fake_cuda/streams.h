@@ -51,6 +51,7 @@ class Streams {
   const Operation* pending(CUdeviceptr address, size_t bytes) const;
 
   uint64_t issue_time = 0;
+  bool reuse_handles = false;
   uint64_t device_time() const { return device_time_; }
 
  private:
@@ -63,10 +64,12 @@ class Streams {
   Report& report_;
   Execute execute_;
   std::mt19937_64 random_;
-  // Numbers are never used again, so a stale handle is always found out; and events and streams
-  // have different ones.
+  // Numbers are never used again, so a stale handle is always found out, unless a test wants them
+  // reused; and events and streams have different ones.
   static constexpr uint64_t kFirst = 0x53000010, kStep = 0x10;
   uint64_t next_ = kFirst;
+  std::vector<uint64_t> unused_handles_;
+  std::map<uint64_t, uint64_t> renamed_;  // handle, number of the stream that has it now
   std::map<uint64_t, StreamState> all_;  // destroyed ones too, while they have work
   uint64_t device_time_ = 0;
 };
