@@ -11,13 +11,20 @@ static uint64_t address_pages(const gs_config& c) {
   return std::max(bytes, 16 * c.region_bytes) / c.page_bytes;
 }
 
+// Never the same twice in a process, so no cache takes one runtime's heap for another's.
+static uint64_t next_version() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1) + 1;
+}
+
 Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
     : telemetry_(telemetry),
       governor_(device, static_cast<Policy>(c.policy), c.page_bytes, c.budget_bytes / c.page_bytes,
                 address_pages(c), telemetry),
       pool_contains_(&governor_.pool()),
       map_(address_pages(c)),
-      region_bytes_(c.region_bytes) {}
+      region_bytes_(c.region_bytes),
+      heaps_version_(next_version()) {}
 
 // No lock that jobs share on the way of an allocation.
 Heap& Runtime::heap(uint32_t account, Stream stream) {
@@ -26,10 +33,10 @@ Heap& Runtime::heap(uint32_t account, Stream stream) {
     return h ? *h : find_heap(account, stream);
   }
   HeapCache& last = thread_state.last_heap;
-  uint64_t ended = streams_ended_.load(std::memory_order_acquire);
-  bool same = last.streams_ended == ended && last.heap->account() == account &&
-              last.heap->stream() == stream;
-  if (!same) last = {&find_heap(account, stream), ended};
+  uint64_t version = heaps_version_.load(std::memory_order_acquire);
+  bool same =
+      last.version == version && last.heap->account() == account && last.heap->stream() == stream;
+  if (!same) last = {&find_heap(account, stream), version};
   return *last.heap;
 }
 
@@ -102,7 +109,7 @@ void Runtime::end_stream(Stream stream) {
   governor_.fences().remove_stream(stream);
   std::lock_guard lock(heaps_mutex_);
   // Another stream may come to have the same handle, and would take the heaps for its own.
-  streams_ended_.fetch_add(1, std::memory_order_release);
+  heaps_version_.store(next_version(), std::memory_order_release);
   for (auto it = heaps_.begin(); it != heaps_.end();) {
     auto here = it++;
     if (here->first.second != stream) continue;

@@ -49,17 +49,17 @@ class Runtime {
   std::mutex heaps_mutex_;
   std::map<std::pair<uint32_t, Stream>, std::unique_ptr<Heap>> heaps_;
   std::vector<std::unique_ptr<Heap>> ended_;  // of streams that are gone; their blocks are not
-  std::atomic<uint64_t> streams_ended_{1};
+  std::atomic<uint64_t> heaps_version_;
 };
 
 // Null until gs_start has succeeded.
 Runtime* runtime();
 bool in_forked_child();
 
-// The heap that a thread used last. Stale once another stream has ended.
+// The heap that a thread used last; stale once a stream has ended since.
 struct HeapCache {
   Heap* heap;
-  uint64_t streams_ended;
+  uint64_t version;
 };
 
 // Trivial: no constructor runs when a thread first allocates, none when it ends.

@@ -178,12 +178,16 @@ void run(const Driver& driver, uint64_t seconds, bool faults) {
   uint64_t walks = 0;
   std::thread sampler([&] {
     std::mt19937_64 random(1);
+    uint64_t seen = 0;
     const char* calls[] = {"cuMemMap", "cuMemCreate", "cuMemSetAccess"};
     while (!done) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      if (faults && walks % 2 == 0)
+      uint64_t calls_now = fake_cuda_calls("cuMemMap");
+      if (faults && calls_now > seen + 20) {  // one at a time
+        seen = calls_now;
         fake_cuda_fail(calls[random() % 3], 1 + random() % 3,
                        random() % 2 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN);
+      }
       runtime.tick();
       CHECK_EMPTY(runtime.check());
       ++walks;
