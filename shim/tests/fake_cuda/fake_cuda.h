@@ -81,7 +81,8 @@ FAKE_CUDA_API size_t fake_cuda_run_all(void);
 FAKE_CUDA_API int fake_cuda_hold(void* stream, int held);
 
 /* New streams get the handles of destroyed ones, as with a real driver, which may do so while their
- * work is still under way. Without it, which is so after a reset, a stale handle is always found. */
+ * work is still under way. Without it, which is so after a reset, a stale handle is always found.
+ */
 FAKE_CUDA_API void fake_cuda_reuse_handles(int reuse);
 
 /* The device's clock: what is issued starts when its stream, the events it waits for and the issue

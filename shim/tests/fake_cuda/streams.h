@@ -70,7 +70,7 @@ class Streams {
   uint64_t next_ = kFirst;
   std::vector<uint64_t> unused_handles_;
   std::map<uint64_t, uint64_t> renamed_;  // handle, number of the stream that has it now
-  std::map<uint64_t, StreamState> all_;  // destroyed ones too, while they have work
+  std::map<uint64_t, StreamState> all_;   // destroyed ones too, while they have work
   uint64_t device_time_ = 0;
 };
 
