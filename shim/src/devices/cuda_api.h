@@ -138,8 +138,8 @@ struct CUmemAccessDesc {
   X(cuCtxSetCurrent, (CUcontext context))                                                          \
   X(cuCtxGetCurrent, (CUcontext * context))                                                        \
   X(cuCtxSynchronize, ())                                                                          \
-  X(cuMemGetInfo_v2, (size_t* free, size_t* total))                                                \
-  X(cuMemGetAllocationGranularity, (size_t* granularity, const CUmemAllocationProp* properties,    \
+  X(cuMemGetInfo_v2, (size_t * free, size_t * total))                                              \
+  X(cuMemGetAllocationGranularity, (size_t * granularity, const CUmemAllocationProp* properties,   \
                                     CUmemAllocationGranularity_flags option))                      \
   X(cuMemAddressReserve, (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr hint, \
                           unsigned long long flags))                                               \
