@@ -100,6 +100,11 @@ GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
 // The block is used on another stream too (Tensor.record_stream): once freed, nobody gets it before
 // what is on that stream now has ended. -1: no block starts there.
 GS_EXPORT int gs_record_stream(void* address, gs_stream stream);
+// A job captures a CUDA graph from now on, or no longer. What it allocates for the graph meanwhile
+// names the graph's arena, and stays the job's until the arena ends; what it frees leaves later.
+GS_EXPORT void gs_capture_begin(gs_account job);
+GS_EXPORT void gs_capture_end(gs_account job);
+GS_EXPORT void gs_arena_end(gs_account job, gs_arena arena);  // the graph is gone
 // Before a stream is destroyed. Those of a job end with it.
 GS_EXPORT void gs_stream_end(gs_stream stream);
 // Gives back the pages of the account that hold no block.

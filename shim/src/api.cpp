@@ -214,13 +214,14 @@ void gs_unpark_others(gs_account job) {
     r->governor().unpark_others(static_cast<uint32_t>(job));
 }
 
-void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs_arena) {
+void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs_arena arena) {
   if (bytes == 0) return nullptr;
   if (Runtime* r = active()) {
     if (bytes > r->governor().pool().pages() * r->governor().pool().page_bytes())
       throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
     auto id = is_job(account) ? static_cast<uint32_t>(account) : GS_SHARED;
-    return r->allocate(bytes, id, stream, thread_state.no_wait > 0 || thread_state.collecting);
+    bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
+    return r->allocate(bytes, id, stream, no_wait, arena);
   }
   void* p = nullptr;
   if (posix_memalign(&p, 64, bytes) != 0) throw std::bad_alloc();
@@ -256,6 +257,19 @@ int gs_record_stream(void* address, gs_stream stream) {
 
 void gs_stream_end(gs_stream stream) {
   if (Runtime* r = active()) r->end_stream(stream);
+}
+
+void gs_capture_begin(gs_account account) {
+  if (Runtime* r = active(); r && is_job(account)) r->begin_capture(static_cast<uint32_t>(account));
+}
+
+void gs_capture_end(gs_account account) {
+  if (Runtime* r = active(); r && is_job(account)) r->end_capture(static_cast<uint32_t>(account));
+}
+
+void gs_arena_end(gs_account account, gs_arena arena) {
+  if (Runtime* r = active(); r && is_job(account))
+    r->end_arena(static_cast<uint32_t>(account), arena);
 }
 
 void gs_trim(gs_account account) {

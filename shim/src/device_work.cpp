@@ -13,7 +13,10 @@ void Governor::perform(DeviceWork& work, Stream stream) {
   work.before_unmapping.clear();
   std::ranges::sort(work.mappings, {}, &DeviceWork::Mapping::page);
   while (!work.mappings.empty()) map_some(work, stream);
-  for (auto [account, batch] : work.waits) fences_.wait(stream, account, batch);
+  // A wait in a capture would become part of the graph, and a graph can run on any stream.
+  bool on_cpu = stream == Fences::kGone;
+  for (auto [account, batch] : work.waits)
+    on_cpu ? fences_.finish(account, batch) : fences_.wait(stream, account, batch);
   work.waits.clear();
 }
 

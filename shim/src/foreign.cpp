@@ -121,6 +121,18 @@ uint64_t Heap::release_or_defer(void* address, Span* span) {
       count_free(bytes);
       return bytes;
     }
+    // While the account captures a graph nothing can be fenced: it leaves later.
+    uint64_t bytes = 0;
+    if (!arena_ && counts_.captures.load(std::memory_order_relaxed))
+      bytes = bytes_at(address, span);
+    if (bytes) {
+      counts_.used_elsewhere[address] = {span, governor_->fences().open(account_)};
+      governor_->fences().count(account_, bytes);
+      counts_.foreign.fetch_add(1, std::memory_order_relaxed);
+      counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
+      count_free(bytes);
+      return bytes;
+    }
   }
   return release_now(address, span, true);
 }
@@ -130,8 +142,18 @@ void Heap::end_stream() {
   governor_->forget_stream(old);
 }
 
+void Heap::dissolve() {
+  std::lock_guard turn(settling_);
+  std::lock_guard lock(mutex_);
+  arena_ = 0;
+  drop_kept();
+  drop_empty();
+}
+
 bool reclaim(Governor& governor, Account& a, bool wait) {
   if (a.foreign_freed.load(std::memory_order_relaxed) == 0) return false;
+  if (a.captures.load(std::memory_order_relaxed))
+    return false;  // what becomes free can't be fenced
   Fences& fences = governor.fences();
   fences.poll(a.id);
   std::vector<std::pair<void*, Span*>> chosen;

@@ -57,6 +57,7 @@ struct Account {
   std::atomic<uint64_t> allocations{0}, frees{0};
   std::unordered_map<void*, UsedElsewhere> used_elsewhere;
   std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
+  std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
 
   std::atomic<uint64_t> held{0};  // pages
   std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};

@@ -15,11 +15,14 @@ void PageMap::set(PageIndex first, uint64_t n, Span* span) {
   for (uint64_t i = 0; i < n; ++i) spans_[first + i].store(span, std::memory_order_release);
 }
 
-Heap::Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, uint64_t region_bytes)
+Heap::Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, uint32_t arena,
+           uint64_t region_bytes)
     : governor_(governor),
       map_(map),
       account_(account),
-      stream_(stream),
+      own_(stream),
+      stream_(arena ? Fences::kGone : stream),
+      arena_(arena),
       page_bytes_(governor->pool().page_bytes()),
       region_bytes_(region_bytes),
       extent_least_(std::min<uint64_t>(kExtentLeast, region_bytes / 2)),
@@ -77,6 +80,28 @@ Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persisten
 
 void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   uint64_t pages = (bytes + page_bytes_ - 1) / page_bytes_;
+  PageIndex first = take_kept(&pages);
+  if (first == kNoPage) first = take_extent(pages, no_wait, bytes);
+  auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
+  map_->set(first, pages, span);
+  std::lock_guard lock(mutex_);
+  count_allocation(bytes);
+  return governor_->pool().address(first);
+}
+
+// One that was freed in the same arena, if it is not much too large.
+PageIndex Heap::take_kept(uint64_t* pages) {
+  if (!arena_) return kNoPage;
+  std::lock_guard lock(mutex_);
+  auto fit = kept_extents_.lower_bound(*pages);
+  if (fit == kept_extents_.end() || fit->first > *pages + *pages / 4) return kNoPage;
+  PageIndex first = fit->second;
+  *pages = fit->first;
+  kept_extents_.erase(fit);
+  return first;
+}
+
+PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   reclaim(false);
   bool later = counts_.foreign_freed.load(std::memory_order_relaxed) > 0;
   if (later && !governor_->try_charge(account_, pages, no_wait)) {
@@ -101,21 +126,18 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
       throw;
     }
   }
-  auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
-  map_->set(first, pages, span);
-  std::lock_guard lock(mutex_);
-  count_allocation(bytes);
-  return governor_->pool().address(first);
+  return first;
 }
 
 uint64_t Heap::release_extent(Span* span, bool count) {
   uint64_t bytes = span->bytes;
   map_->set(span->first, span->pages, nullptr);
-  governor_->unhold(span->first, span->pages, account_, stream_, true);
-  delete span;
-  if (!count) return bytes;
+  bool keep = arena_;
+  if (!keep) governor_->unhold(span->first, span->pages, account_, stream_, true);
   std::lock_guard lock(mutex_);
-  count_free(bytes);
+  if (keep) kept_extents_.emplace(span->pages, span->first);
+  delete span;
+  if (count) count_free(bytes);
   return bytes;
 }
 
@@ -168,6 +190,7 @@ void Heap::drop_empty() {
     }
   }
   drop_spare();
+  if (arena_) return;
   std::vector<Region*> all = regions_;
   for (Region* r : all)
     if (r->used_blocks == 0) remove_region(r);
@@ -195,7 +218,8 @@ std::string Heap::check() {
       return "a region's counts are wrong";
     for (size_t p = 0; p < on_page.size(); ++p) {
       bool spare = spare_region_ == r && spare_page_ == p;
-      if (r->held[p] != (on_page[p] > 0 || spare)) return "a region's charged pages are wrong";
+      if (r->held[p] != (on_page[p] > 0 || spare) && !(arena_ && r->held[p]))
+        return "a region's charged pages are wrong";
     }
   }
   return "";

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -55,11 +56,16 @@ class Heap {
   static constexpr uint64_t kSmallMost = 32 << 10;
   static constexpr uint64_t kExtentLeast = 8 << 20;
 
-  Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, uint64_t region_bytes);
+  // With an arena it serves a CUDA graph: what is freed can be allocated again for the same graph,
+  // but no page leaves before dissolve(), since each replay uses what was allocated in the capture.
+  Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, uint32_t arena,
+       uint64_t region_bytes);
   ~Heap();
 
   uint32_t account() const { return account_; }
+  // kGone for an arena: its graph may run on any stream.
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  bool serves(Stream stream) const { return stream == own_; }
   struct Allocation {
     void* address;
     uint64_t bytes;  // what release() will return: the size class of a small block, else as asked
@@ -69,7 +75,8 @@ class Heap {
   Allocation allocate(uint64_t bytes, bool no_wait, bool persistent);
   // Never waits. Returns the block's bytes; 0 for an address that is no block's start.
   uint64_t release(void* address, Span* span) {
-    bool defers = counts_.foreign.load(std::memory_order_relaxed) > 0;
+    bool defers = counts_.foreign.load(std::memory_order_relaxed) > 0 ||
+                  (!arena_ && counts_.captures.load(std::memory_order_relaxed) > 0);
     return defers ? release_or_defer(address, span) : release_now(address, span, true);
   }
   uint64_t release_now(void* address, Span* span, bool count);
@@ -78,6 +85,8 @@ class Heap {
   bool note_use(void* address, Span* span);
   // The stream is gone; blocks can be released but no longer be allocated.
   void end_stream();
+  // The graph is gone.
+  void dissolve();
   // Gives up regions and pages that hold no block.
   void trim();
   std::string check();
@@ -97,6 +106,8 @@ class Heap {
   Allocation allocate_any(uint64_t bytes, bool no_wait, bool persistent);
   void* allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab);
   void* allocate_extent(uint64_t bytes, bool no_wait);
+  PageIndex take_extent(uint64_t pages, bool no_wait, uint64_t bytes);
+  PageIndex take_kept(uint64_t* pages);
   uint64_t release_or_defer(void* address, Span* span);
   uint64_t bytes_at(void* address, Span* span) const;
   uint64_t release_small(Slab* slab, uint64_t offset);
@@ -108,7 +119,8 @@ class Heap {
   bool is_pending(const Allocation& made);
   void give_up_pending(PageIndex first, uint64_t n);
   void drop_empty();
-  bool ended() const { return stream() == Fences::kGone; }
+  bool ended() const { return stream() == Fences::kGone && !arena_; }
+  void drop_kept();
   // With the lock in hand.
   void count_allocation(uint64_t bytes);
   void count_free(uint64_t bytes);
@@ -143,7 +155,9 @@ class Heap {
   Governor* governor_;
   PageMap* map_;
   uint32_t account_;
+  Stream own_;  // that blocks are allocated for
   std::atomic<Stream> stream_;
+  std::atomic<uint32_t> arena_;
   uint64_t page_bytes_, region_bytes_, extent_least_;
   Account& counts_;
   std::mutex& mutex_;  // the account's, so that counting what all its heaps do costs no more
@@ -155,6 +169,7 @@ class Heap {
   // One emptied page stays charged, so that a block that comes and goes costs no trip to the pool.
   Region* spare_region_ = nullptr;
   uint32_t spare_page_ = 0;
+  std::multimap<uint64_t, PageIndex> kept_extents_;  // of an arena; pages, first one
 
   // What the device must do before blocks on pages that were just held are used. Whoever allocates
   // meanwhile waits for it, since its block may lie on such a page.

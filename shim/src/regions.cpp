@@ -205,6 +205,10 @@ void Heap::vacate(Block* b) {
   auto [from, to] = pages_of(b);
   --r->used_blocks;
   for (uint32_t p = from; p <= to; ++p) r->persistent_on_page[p] -= b->persistent;
+  if (arena_) {
+    for (uint32_t p = from; p <= to; ++p) --r->blocks_on_page[p];
+    return;
+  }
   uint32_t begin = from;  // of the run of pages to give up
   auto give_up = [&](uint32_t end) {
     for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
@@ -223,6 +227,20 @@ void Heap::vacate(Block* b) {
     if (keep || !empty) give_up(p);
   }
   give_up(to + 1);
+}
+
+// What an arena kept is given up.
+void Heap::drop_kept() {
+  for (Region* r : regions_)
+    for (uint32_t p = 0; p < r->span.pages; ++p) {
+      if (!r->held[p] || r->blocks_on_page[p]) continue;
+      r->held[p] = false;
+      give_up_pending(r->span.first + p, 1);
+      governor_->unhold(r->span.first + p, 1, account_, stream_, false);
+    }
+  for (auto [pages, first] : kept_extents_)
+    governor_->unhold(first, pages, account_, stream_, true);
+  kept_extents_.clear();
 }
 
 void Heap::drop_spare() {
@@ -314,7 +332,7 @@ void Heap::release_block(Block* b) {
   }
   link(b);
   bool last = regions_.size() == 1 && !ended();
-  if (r->used_blocks == 0 && !last && spare_region_ != r) remove_region(r);
+  if (r->used_blocks == 0 && !last && !arena_ && spare_region_ != r) remove_region(r);
 }
 
 }  // namespace gpushare

@@ -27,27 +27,28 @@ Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
       heaps_version_(next_version()) {}
 
 // No lock that jobs share on the way of an allocation.
-Heap& Runtime::heap(uint32_t account, Stream stream) {
+Heap& Runtime::heap(uint32_t account, Stream stream, uint32_t arena) {
+  if (arena) return find_heap(account, stream, arena);
   if (stream == 0) {
     Heap* h = default_heap_[account].load(std::memory_order_acquire);
-    return h ? *h : find_heap(account, stream);
+    return h ? *h : find_heap(account, stream, 0);
   }
   HeapCache& last = thread_state.last_heap;
   uint64_t version = heaps_version_.load(std::memory_order_acquire);
   bool same =
       last.version == version && last.heap->account() == account && last.heap->stream() == stream;
-  if (!same) last = {&find_heap(account, stream), version};
+  if (!same) last = {&find_heap(account, stream, 0), version};
   return *last.heap;
 }
 
-Heap& Runtime::find_heap(uint32_t account, Stream stream) {
+Heap& Runtime::find_heap(uint32_t account, Stream stream, uint32_t arena) {
   std::lock_guard lock(heaps_mutex_);
-  auto& slot = heaps_[{account, stream}];
+  auto& slot = heaps_[{account, arena, stream}];
   if (!slot) {
-    slot = std::make_unique<Heap>(&governor_, &map_, account, stream, region_bytes_);
+    slot = std::make_unique<Heap>(&governor_, &map_, account, stream, arena, region_bytes_);
     governor_.fences().add_stream(account, stream);
   }
-  if (stream == 0) default_heap_[account].store(slot.get(), std::memory_order_release);
+  if (stream == 0 && !arena) default_heap_[account].store(slot.get(), std::memory_order_release);
   return *slot;
 }
 
@@ -60,7 +61,8 @@ bool Runtime::will_persist(Account& a, uint64_t bytes) const {
   return true;
 }
 
-void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait) {
+void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait,
+                        uint32_t arena) {
   Account& a = governor_.account(account);
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   if (a.door_pending.load(std::memory_order_acquire) && !no_wait) {
@@ -68,7 +70,8 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
     reclaim(governor_, a, false);
     governor_.pass_door(account);
   }
-  auto [p, block_bytes] = heap(account, stream).allocate(bytes, no_wait, will_persist(a, bytes));
+  auto [p, block_bytes] =
+      heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed));
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes);
@@ -99,7 +102,7 @@ bool Runtime::note_use(void* address, Stream stream) {
   Span* span = map_.find(governor_.pool().index(address));
   if (!span) return false;
   Heap* heap = span->heap;
-  if (stream == heap->stream() || !governor_.asynchronous()) return true;
+  if (heap->serves(stream) || !governor_.asynchronous()) return true;
   governor_.fences().add_stream(heap->account(), stream);
   return heap->note_use(address, span);
 }
@@ -112,11 +115,32 @@ void Runtime::end_stream(Stream stream) {
   heaps_version_.store(next_version(), std::memory_order_release);
   for (auto it = heaps_.begin(); it != heaps_.end();) {
     auto here = it++;
-    if (here->first.second != stream) continue;
+    auto [account, arena, of] = here->first;
+    if (of != stream || arena) continue;
     here->second->end_stream();
     here->second->trim();
     ended_.push_back(std::move(here->second));
     heaps_.erase(here);
+  }
+}
+
+void Runtime::begin_capture(uint32_t account) {
+  governor_.account(account).captures.fetch_add(1);
+  // What was freed until now can leave while the capture is under way.
+  governor_.fences().close(account);
+}
+
+void Runtime::end_capture(uint32_t account) { governor_.account(account).captures.fetch_sub(1); }
+
+void Runtime::end_arena(uint32_t account, uint32_t arena) {
+  if (!arena) return;
+  std::lock_guard lock(heaps_mutex_);
+  for (auto it = heaps_.lower_bound({account, arena, 0}); it != heaps_.end();) {
+    auto [id, a, stream] = it->first;
+    if (id != account || a != arena) break;
+    it->second->dissolve();
+    ended_.push_back(std::move(it->second));
+    it = heaps_.erase(it);
   }
 }
 
@@ -132,8 +156,17 @@ int Runtime::owner(const void* address) const {
   return span ? static_cast<int>(span->heap->account()) : -1;
 }
 
+std::set<uint32_t> Runtime::arenas(uint32_t account) {
+  std::lock_guard lock(heaps_mutex_);
+  std::set<uint32_t> found;
+  for (auto& [key, heap] : heaps_)
+    if (std::get<0>(key) == account && std::get<1>(key)) found.insert(std::get<1>(key));
+  return found;
+}
+
 void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
+  for (uint32_t arena : arenas(account)) end_arena(account, arena);
   // Its streams are about to go. What lives on is used by others at their own risk.
   for (Stream stream : governor_.fences().streams(account)) end_stream(stream);
   trim(account);
@@ -142,7 +175,7 @@ void Runtime::end_job(uint32_t account) {
 void Runtime::trim(uint32_t account) {
   std::lock_guard lock(heaps_mutex_);
   for (auto& [key, heap] : heaps_)
-    if (key.first == account) heap->trim();
+    if (std::get<0>(key) == account) heap->trim();
   for (auto& heap : ended_)
     if (heap->account() == account) heap->trim();
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "../include/gpushare.h"
@@ -21,12 +23,18 @@ class Runtime {
   Telemetry& telemetry() { return *telemetry_; }
   bool contains(const void* address) const { return pool_contains_->contains(address); }
 
-  void* allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait);
+  void* allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait, uint32_t arena = 0);
   bool release(void* address);
   // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
   bool note_use(void* address, Stream stream);
   // Before a stream is destroyed. What was allocated on it stays usable.
   void end_stream(Stream stream);
+  // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph
+  // meanwhile names an arena; what it frees leaves the job later.
+  void begin_capture(uint32_t account);
+  void end_capture(uint32_t account);
+  // The graph is gone: its memory can leave.
+  void end_arena(uint32_t account, uint32_t arena);
   // Every few milliseconds, by the sampler.
   void tick();
   int owner(const void* address) const;
@@ -35,8 +43,9 @@ class Runtime {
   std::string check();
 
  private:
-  Heap& heap(uint32_t account, Stream stream);
-  Heap& find_heap(uint32_t account, Stream stream);
+  Heap& heap(uint32_t account, Stream stream, uint32_t arena);
+  Heap& find_heap(uint32_t account, Stream stream, uint32_t arena);
+  std::set<uint32_t> arenas(uint32_t account);
   bool will_persist(Account& a, uint64_t bytes) const;
   void log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes);
 
@@ -47,8 +56,10 @@ class Runtime {
   uint64_t region_bytes_;
   std::atomic<Heap*> default_heap_[kAccounts] = {};  // stream 0: no look-up
   std::mutex heaps_mutex_;
-  std::map<std::pair<uint32_t, Stream>, std::unique_ptr<Heap>> heaps_;
-  std::vector<std::unique_ptr<Heap>> ended_;  // of streams that are gone; their blocks are not
+  using Key = std::tuple<uint32_t, uint32_t, Stream>;  // account, arena
+  std::map<Key, std::unique_ptr<Heap>> heaps_;
+  // Of streams and graphs that are gone; their blocks may not be.
+  std::vector<std::unique_ptr<Heap>> ended_;
   std::atomic<uint64_t> heaps_version_;
 };
 

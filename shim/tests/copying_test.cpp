@@ -168,10 +168,10 @@ void what_has_left_can_be_freed_and_is_not_used() {
   });
   std::this_thread::sleep_for(milliseconds(30));
   CHECK(!entered);
-  wedge.w.governor.pool().address(freed)[0] = 1;  // the address can be used again
   go_on = true;
   wedge.join();
   late.join();
+  wedge.w.governor.pool().address(freed)[0] = 1;  // the address can be used again
 }
 
 // Each fits alone, neither beside what the other keeps: the one at its door leaves until the other

@@ -23,7 +23,7 @@ constexpr uint64_t kPage = 64 << 10, kRegion = 16 * kPage, kSmallRegion = 8 * kP
 
 struct Sums {
   uint64_t waits = 0, mapped = 0, changed_owner = 0, early = 0, refused = 0, taken = 0, foreign = 0;
-  uint64_t cpu_waits = 0, destroyed = 0, failures = 0;
+  uint64_t cpu_waits = 0, destroyed = 0, failures = 0, captured = 0;
 };
 
 struct Block {
@@ -31,6 +31,14 @@ struct Block {
   uint64_t bytes, tag;
   size_t job;
   CUstream stream;
+  bool freed = false;  // in the capture of a graph
+};
+
+// A graph that was captured, with all that it writes when it runs: also what was freed in between.
+struct Graph {
+  size_t job;
+  uint32_t arena;
+  std::vector<Block> uses;
 };
 
 struct TestJob {
@@ -44,7 +52,12 @@ class Program {
   bool faulty = false;  // driver calls may fail
 
   Program(const Driver& driver, uint64_t seed, Sums& sums)
-      : random_(seed), scarce_(seed % 4 == 3), driver_(driver), sums_(sums), device_(&driver, 0) {
+      : random_(seed),
+        scarce_(seed % 4 == 3),
+        graphs_too_(seed % 4 == 1),
+        driver_(driver),
+        sums_(sums),
+        device_(&driver, 0) {
     CHECK(telemetry_.open(-1));
     uint64_t budget = ((scarce_ ? 80 : 24) + random_() % 40) * kPage,
              region = scarce_ ? kSmallRegion : kRegion;
@@ -62,6 +75,8 @@ class Program {
       if (i % 16 == 0) runtime_->tick();
       if (i % 64 == 0) CHECK_EMPTY(runtime_->check());
     }
+    if (capturing_) end_capture();
+    while (!graphs_.empty()) destroy_graph(0);
     while (!blocks_.empty()) release(blocks_.size() - 1);
     for (const TestJob& j : jobs_) runtime_->end_job(j.account);
     fake_cuda_run_all();
@@ -70,8 +85,12 @@ class Program {
 
  private:
   void step(uint64_t what) {
-    if (what < 6) {
+    if (capturing_ && random_() % 8 == 0) {
+      end_capture();
+    } else if (what < 6) {
       take();
+    } else if (graphs_too_ && what == 14) {
+      graph_step();
     } else if (blocks_.empty()) {
       return;
     } else if (what < 10) {
@@ -92,10 +111,12 @@ class Program {
   void take() {
     size_t j = random_() % jobs_.size();
     CUstream stream = jobs_[j].streams[random_() % jobs_[j].allocating];
+    uint32_t arena = captured(stream) ? graphs_.back().arena : 0;
     uint64_t bytes = 8 * (1 + random_() % (uint64_t{1} << (3 + random_() % (scarce_ ? 16 : 14))));
     char* p;
     try {
-      p = static_cast<char*>(runtime_->allocate(bytes, jobs_[j].account, handle(stream), false));
+      p = static_cast<char*>(
+          runtime_->allocate(bytes, jobs_[j].account, handle(stream), false, arena));
     } catch (const OutOfMemory&) {
       ++sums_.refused;
       return;
@@ -105,8 +126,60 @@ class Program {
       return;
     }
     ++sums_.taken;
+    if (arena) return note_in_graph({p, bytes, ++tag_, j, stream});
     blocks_.push_back({p, bytes, ++tag_, j, stream});
     fake_cuda_launch_write(stream, address(blocks_.back()), bytes, tag_);
+  }
+  // The own stream of a job is captured, as torch.cuda.graph does with a side stream of its own;
+  // what the job does elsewhere goes on.
+  void graph_step() {
+    if (!graphs_.empty() && !capturing_) return use_graph();
+    if (capturing_) return;
+    size_t j = random_() % jobs_.size();
+    for (const Graph& g : graphs_)
+      if (g.job == j) return;
+    graphs_.push_back({j, ++arenas_, {}});
+    capturing_ = true;
+    runtime_->begin_capture(jobs_[j].account);
+    CUstream captured = jobs_[j].streams[0];
+    sure([&] { return driver_.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL); },
+         "cuStreamBeginCapture");
+  }
+  void end_capture() {
+    CUgraph graph = nullptr;
+    CUstream captured = jobs_[graphs_.back().job].streams[0];
+    sure([&] { return driver_.cuStreamEndCapture(captured, &graph); }, "cuStreamEndCapture");
+    runtime_->end_capture(jobs_[graphs_.back().job].account);
+    capturing_ = false;
+  }
+  // Freed in the capture or not, the graph writes there each time it runs; the later block wins.
+  void note_in_graph(const Block& b) {
+    std::vector<Block>& uses = graphs_.back().uses;
+    uses.push_back(b);
+    if (random_() % 2) {
+      CHECK(runtime_->release(b.address));
+      uses.back().freed = true;
+    }
+  }
+  void use_graph() {
+    size_t i = random_() % graphs_.size();
+    if (random_() % 4 == 0) return destroy_graph(i);
+    for (const Block& b : graphs_[i].uses) {
+      CUstream stream = jobs_[b.job].streams[0];
+      fake_cuda_launch_write(stream, address(b), b.bytes, b.tag);
+      read(b, stream);
+    }
+  }
+  void destroy_graph(size_t i) {
+    Graph g = graphs_[i];
+    graphs_.erase(graphs_.begin() + static_cast<long>(i));
+    runtime_->end_arena(jobs_[g.job].account, g.arena);
+    for (const Block& b : g.uses)
+      if (!b.freed) CHECK(runtime_->release(b.address));
+  }
+  // Nothing of the program itself may touch a stream that is captured.
+  bool captured(CUstream s) const {
+    return capturing_ && s == jobs_[graphs_.back().job].streams[0];
   }
   void read(const Block& b, CUstream stream) {
     fake_cuda_launch_read(stream, address(b), b.bytes, b.tag);
@@ -124,7 +197,7 @@ class Program {
   void use_elsewhere(size_t i) {
     Block b = blocks_[i];
     CUstream side = jobs_[b.job].streams[random_() % jobs_[b.job].streams.size()];
-    if (side == b.stream) return;
+    if (side == b.stream || captured(side) || captured(b.stream)) return;
     ++sums_.foreign;
     wait_stream(side, b.stream);
     read(b, side);
@@ -138,7 +211,7 @@ class Program {
   }
   void renew_stream() {
     TestJob& job = jobs_[random_() % jobs_.size()];
-    if (job.streams.size() < 2) return;
+    if (job.streams.size() < 2 || captured(job.streams[0])) return;
     CUstream old = job.streams.back();
     // Its blocks go on living, and are used on the job's own stream from now on.
     wait_stream(job.streams[0], old);
@@ -153,6 +226,8 @@ class Program {
   }
   void renew_job() {
     size_t j = random_() % jobs_.size();
+    for (const Graph& g : graphs_)
+      if (g.job == j) return;
     for (size_t i = blocks_.size(); i-- > 0;)
       if (blocks_[i].job == j) release(i);
     runtime_->end_job(jobs_[j].account);
@@ -204,7 +279,9 @@ class Program {
                             last.find("is mapped there") != std::string::npos);
     CHECK(c.misuses == 0 || known);
     CHECK(c.pending == 0);
-    bool may_wait = scarce_ || faulty;
+    CHECK(c.capture_errors == 0);
+    sums_.captured += arenas_;
+    bool may_wait = scarce_ || faulty || arenas_;
     CHECK(may_wait || c.stream_waits.calls + c.context_waits.calls + c.event_waits.calls == 0);
     Governor& g = runtime_->governor();
     CHECK(g.pool_state().held == 0);
@@ -219,7 +296,7 @@ class Program {
   }
 
   std::mt19937_64 random_;
-  bool scarce_;
+  bool scarce_, graphs_too_;
   const Driver& driver_;
   Sums& sums_;
   Telemetry telemetry_;
@@ -227,6 +304,9 @@ class Program {
   std::unique_ptr<Runtime> runtime_;
   std::vector<TestJob> jobs_;
   std::vector<Block> blocks_;
+  std::vector<Graph> graphs_;  // the last may be under way
+  bool capturing_ = false;
+  uint32_t arenas_ = 0;
   uint64_t tag_ = 0;
 };
 

@@ -1,8 +1,9 @@
 // Random programs of several jobs and streams on the CUDA device, over a driver whose streams run
 // late and in any order that they may: no read finds bytes that another owner wrote, and the CPU
 // waits for the device nowhere. In every fourth program addresses are scarce and the budget
-// changes; there the CPU may wait until an address is no longer used. GPUSHARE_PROGRAMS says how
-// many programs; 400 without it.
+// changes, in another fourth graphs are captured and run; there the CPU may wait until an address,
+// or what a graph gets, is no longer used. GPUSHARE_PROGRAMS says how many programs; 400 without
+// it.
 #include <cstdlib>
 
 #include "cuda_program.h"
@@ -25,8 +26,8 @@ int main() {
   auto n = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   printf("cuda: %llu programs, %llu blocks, %llu refused, %llu uses on other streams\n",
          n(programs), n(sums.taken), n(sums.refused), n(sums.foreign));
-  printf("cuda: %llu waits of the CPU for addresses, %llu frames given back\n", n(sums.cpu_waits),
-         n(sums.destroyed));
+  printf("cuda: %llu waits of the CPU, %llu frames given back, %llu graphs\n", n(sums.cpu_waits),
+         n(sums.destroyed), n(sums.captured));
   printf("cuda: %llu waits, %llu batches closed early, %llu mappings, %llu pages changed owner\n",
          n(sums.waits), n(sums.early), n(sums.mapped), n(sums.changed_owner));
 }

@@ -25,7 +25,7 @@ struct World {
       : telemetry(opened()),
         governor(&device, Policy::kZico, kPage, kBudgetPages, addresses, &telemetry),
         map(addresses),
-        heap(&governor, &map, 1, 0, kRegion) {
+        heap(&governor, &map, 1, 0, 0, kRegion) {
     CHECK(governor.begin_job(1) == 1);
   }
   static Telemetry opened() {
