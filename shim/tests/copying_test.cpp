@@ -87,7 +87,7 @@ struct Wedge {
   uint32_t wait_for_leaver() {
     for (int n = 0; n < 600; ++n) {
       for (uint32_t id : {1u, 2u})
-        if (w.telemetry.slot(id, kCopiedOut)) return id;
+        if (w.telemetry.slot(id, kCopiesOut)) return id;  // it may be back already
       std::this_thread::sleep_for(milliseconds(5));
     }
     return 0;
