@@ -112,7 +112,8 @@ class Program {
     size_t j = random_() % jobs_.size();
     CUstream stream = jobs_[j].streams[random_() % jobs_[j].allocating];
     uint32_t arena = captured(stream) ? graphs_.back().arena : 0;
-    uint64_t bytes = 8 * (1 + random_() % (uint64_t{1} << (3 + random_() % (scarce_ ? 16 : 14))));
+    uint64_t bytes =
+        8 * (1 + random_() % (uint64_t{1} << (3 + random_() % (graphs_too_ ? 17 : 16))));
     char* p;
     try {
       p = static_cast<char*>(

@@ -94,6 +94,16 @@ MUTANTS = [
     ),
     ("cuda_programs", "foreign.cpp", "  governor_->forget_stream(old);\n", ""),
     (
+        "cuda_programs",
+        "foreign.cpp",
+        "if (!arena_ && counts_.captures.load(std::memory_order_relaxed))",
+        "if (false)",
+    ),
+    ("cuda_programs", "heap.cpp", "bool keep = arena_;", "bool keep = false;"),
+    ("cuda_programs", "device_work.cpp", "bool on_cpu = stream == Fences::kGone;", "bool on_cpu = false;"),
+    ("cuda_programs", "runtime.cpp", "  governor_.fences().close(account);\n}", "}"),
+    ("cuda_steady", "pool.cpp", "use_idle(page.frame, p, account, stream, work);", "continue;"),
+    (
         "cuda_faults",
         "device_work.cpp",
         "if (!work.mappings.empty()) fences_.finish(id, fences_.open(id));",
