@@ -105,6 +105,9 @@ GS_EXPORT int gs_record_stream(void* address, gs_stream stream);
 GS_EXPORT void gs_capture_begin(gs_account job);
 GS_EXPORT void gs_capture_end(gs_account job);
 GS_EXPORT void gs_arena_end(gs_account job, gs_arena arena);  // the graph is gone
+// The job may use the stream from now on, whether it allocates for it or not: what it frees can
+// still be in use there.
+GS_EXPORT void gs_stream_begin(gs_account job, gs_stream stream);
 // Before a stream is destroyed. Those of a job end with it.
 GS_EXPORT void gs_stream_end(gs_stream stream);
 // Gives back the pages of the account that hold no block.

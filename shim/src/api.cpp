@@ -255,6 +255,10 @@ int gs_record_stream(void* address, gs_stream stream) {
   return 0;
 }
 
+void gs_stream_begin(gs_account job, gs_stream stream) {
+  if (Runtime* r = active(); r && is_job(job)) r->begin_stream(static_cast<uint32_t>(job), stream);
+}
+
 void gs_stream_end(gs_stream stream) {
   if (Runtime* r = active()) r->end_stream(stream);
 }

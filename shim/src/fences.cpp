@@ -8,8 +8,13 @@ namespace {
 constexpr uint32_t kGrowAfter = 64;  // batches in a row that nobody wanted while they were open
 }
 
-Fences::Fences(Device* device, uint32_t accounts)
-    : device_(device), asynchronous_(device->asynchronous()), of_(accounts) {}
+Fences::Fences(Device* device, uint32_t accounts, uint64_t budget_bytes)
+    : device_(device),
+      asynchronous_(device->asynchronous()),
+      least_batch_(std::min(kLeastBatch, budget_bytes / kLeastShare)),
+      of_(accounts) {
+  for (Account& a : of_) a.batch_bytes = least_batch_;
+}
 
 void Fences::add_stream(uint32_t account, Stream stream) {
   if (!asynchronous_) return;
@@ -61,7 +66,7 @@ void Fences::close_early(Account& a) {
   close_locked(a);
   counters_.closed_early.fetch_add(1, std::memory_order_relaxed);
   a.closed_in_time = 0;
-  a.batch_bytes.store(std::max(a.batch_bytes.load(std::memory_order_relaxed) / 2, kLeastBatch),
+  a.batch_bytes.store(std::max(a.batch_bytes.load(std::memory_order_relaxed) / 2, least_batch_),
                       std::memory_order_relaxed);
 }
 

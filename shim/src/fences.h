@@ -28,8 +28,9 @@ class Fences {
  public:
   static constexpr Stream kGone = UINT64_MAX;  // stands for a stream that was destroyed
   static constexpr uint64_t kLeastBatch = 8 << 20, kMostBatch = 256 << 20;  // bytes
+  static constexpr uint64_t kLeastShare = 64;  // of the budget, where that is less than kLeastBatch
 
-  Fences(Device* device, uint32_t accounts);
+  Fences(Device* device, uint32_t accounts, uint64_t budget_bytes);
 
   // The account allocates or uses memory on the stream. Once per stream at least.
   void add_stream(uint32_t account, Stream stream);
@@ -85,7 +86,7 @@ class Fences {
   struct Account {
     std::mutex mutex;
     std::atomic<Batch> open{1}, passed{0};
-    std::atomic<uint64_t> bytes{0}, batch_bytes{kLeastBatch};
+    std::atomic<uint64_t> bytes{0}, batch_bytes{0};
     std::vector<Stream> streams;
     std::vector<std::pair<Stream, Event>> removed;  // marks of streams that are gone, not passed
     std::deque<Closed> closed;                      // oldest first, none of them passed
@@ -102,6 +103,7 @@ class Fences {
 
   Device* device_;
   bool asynchronous_;
+  uint64_t least_batch_;
   std::vector<Account> of_;
   Counters counters_;
 };

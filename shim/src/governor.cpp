@@ -18,7 +18,7 @@ constexpr uint32_t kDistrustFor = 20;  // iterations alone after an overrun beyo
 Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
                    uint64_t address_pages, Telemetry* telemetry)
     : device_(device),
-      fences_(device, kAccounts),
+      fences_(device, kAccounts, budget_pages * page_bytes),
       pool_(device, &fences_, page_bytes, budget_pages, address_pages),
       policy_(policy),
       budget_(budget_pages),

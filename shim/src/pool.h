@@ -127,6 +127,7 @@ class Pool {
   void insert_free(PageIndex first, uint64_t n);
   void erase_free(std::map<PageIndex, uint64_t>::iterator it);
   uint64_t cost(PageIndex first, uint64_t n);
+  PageIndex find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const;
   bool current(PageIndex page) const;
   bool passed(const Page& p) const { return !p.batch || fences_->passed(p.account, p.batch); }
   void wait_for_last_use(const Page& p, uint32_t account, Stream stream, DeviceWork& work) const;

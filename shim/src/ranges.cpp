@@ -52,6 +52,16 @@ uint64_t Pool::cost(PageIndex first, uint64_t n) {
 
 bool Pool::stalls(PageIndex first, uint64_t n) { return aliases_ && cost(first, n) >= kStalls; }
 
+// The first n pages of a range that nothing on the device may still use.
+PageIndex Pool::find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const {
+  uint64_t quiet = 0;
+  for (PageIndex p = begin; p < begin + pages; ++p) {
+    quiet = page_[p].frame == kNoFrame || passed(page_[p]) ? quiet + 1 : 0;
+    if (quiet == n) return static_cast<PageIndex>(p + 1 - n);
+  }
+  return kNoPage;
+}
+
 PageIndex Pool::reserve_range(uint64_t n) {
   auto fit = free_by_size_.lower_bound({n, 0});
   if (fit == free_by_size_.end()) return kNoPage;
@@ -59,13 +69,19 @@ PageIndex Pool::reserve_range(uint64_t n) {
   PageIndex range = first;
   uint64_t least = cost(first, n);
   int looked_at = 1;
-  for (; least && fit != free_by_size_.end() && looked_at <= kRanges; ++fit, ++looked_at) {
-    auto consider = [&, begin = fit->second, pages = fit->first](PageIndex at) {
+  // At either end of a range.
+  auto consider = [&](uint64_t pages, PageIndex begin) {
+    for (PageIndex at : {begin, static_cast<PageIndex>(begin + pages - n)}) {
       uint64_t c = cost(at, n);
       if (c < least) least = c, first = at, range = begin, size = pages;
-    };
-    consider(fit->second);
-    consider(static_cast<PageIndex>(fit->second + fit->first - n));
+    }
+  };
+  for (; least && fit != free_by_size_.end() && looked_at <= kRanges; ++fit, ++looked_at)
+    consider(fit->first, fit->second);
+  if (least >= kStalls) {
+    auto [pages, begin] = *free_by_size_.rbegin();
+    PageIndex at = find_quiet(begin, pages, n);
+    if (at != kNoPage) first = at, range = begin, size = pages;
   }
   erase_free(free_by_address_.find(range));
   if (first > range) insert_free(range, first - range);

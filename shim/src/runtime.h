@@ -27,6 +27,10 @@ class Runtime {
   bool release(void* address);
   // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
   bool note_use(void* address, Stream stream);
+  // The account may use the stream from now on: what it frees is fenced there too.
+  void begin_stream(uint32_t account, Stream stream) {
+    governor_.fences().add_stream(account, stream);
+  }
   // Before a stream is destroyed. What was allocated on it stays usable.
   void end_stream(Stream stream);
   // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph

@@ -24,6 +24,7 @@ constexpr uint64_t kPage = 64 << 10, kRegion = 16 * kPage, kSmallRegion = 8 * kP
 struct Sums {
   uint64_t waits = 0, mapped = 0, changed_owner = 0, early = 0, refused = 0, taken = 0, foreign = 0;
   uint64_t cpu_waits = 0, destroyed = 0, failures = 0, captured = 0;
+  uint64_t device_time = 0, ideal_time = 0;
 };
 
 struct Block {
@@ -41,6 +42,12 @@ struct Graph {
   std::vector<Block> uses;
 };
 
+// While it lives the waits are the allocator's.
+struct ForMemory {
+  ForMemory() { fake_cuda_waits_for_memory(1); }
+  ~ForMemory() { fake_cuda_waits_for_memory(0); }
+};
+
 struct TestJob {
   uint32_t account;
   std::vector<CUstream> streams;  // the first is the job's own
@@ -55,6 +62,7 @@ class Program {
       : random_(seed),
         scarce_(seed % 4 == 3),
         graphs_too_(seed % 4 == 1),
+        announces_(seed % 8 > 2),
         driver_(driver),
         sums_(sums),
         device_(&driver, 0) {
@@ -65,7 +73,7 @@ class Program {
     runtime_ = std::make_unique<Runtime>(config, &device_, &telemetry_);
     size_t jobs = 1 + random_() % 3, streams = 0;
     for (size_t j = 0; j < jobs; ++j) begin_job(streams);
-    if (streams < 2) jobs_[0].streams.push_back(new_stream());
+    if (streams < 2) jobs_[0].streams.push_back(new_stream(jobs_[0].account));
   }
 
   void run(int steps) {
@@ -115,6 +123,7 @@ class Program {
     uint64_t bytes =
         8 * (1 + random_() % (uint64_t{1} << (3 + random_() % (graphs_too_ ? 17 : 16))));
     char* p;
+    ForMemory waits;
     try {
       p = static_cast<char*>(
           runtime_->allocate(bytes, jobs_[j].account, handle(stream), false, arena));
@@ -122,7 +131,9 @@ class Program {
       ++sums_.refused;
       return;
     } catch (const DeviceFailure& e) {
-      CHECK(strstr(e.what(), "cu") && strstr(e.what(), "CUDA_ERROR"));
+      bool in_capture = strstr(e.what(), "captures a CUDA graph");  // after another failure
+      CHECK(in_capture || (strstr(e.what(), "cu") && strstr(e.what(), "CUDA_ERROR")));
+      CHECK(faulty);
       ++sums_.failures;
       return;
     }
@@ -202,7 +213,8 @@ class Program {
     ++sums_.foreign;
     wait_stream(side, b.stream);
     read(b, side);
-    if (random_() % 2) {
+    // Of a stream that nobody announced the allocator must be told.
+    if (random_() % 2 || !announces_) {
       CHECK(runtime_->note_use(b.address, handle(side)));
       if (random_() % 2) release(i);
     } else {
@@ -223,7 +235,7 @@ class Program {
       }
     runtime_->end_stream(handle(old));
     sure([&] { return driver_.cuStreamDestroy_v2(old); }, "cuStreamDestroy_v2");
-    job.streams.back() = new_stream();
+    job.streams.back() = new_stream(job.account);
   }
   void renew_job() {
     size_t j = random_() % jobs_.size();
@@ -235,19 +247,22 @@ class Program {
     int account = runtime_->governor().begin_job(0);
     if (account < 0) return;
     jobs_[j].account = static_cast<uint32_t>(account);
+    for (CUstream s : jobs_[j].streams)
+      if (announces_) runtime_->begin_stream(jobs_[j].account, handle(s));
   }
 
   void begin_job(size_t& streams) {
     TestJob job{static_cast<uint32_t>(runtime_->governor().begin_job(0)), {}, 1};
     size_t n = 1 + random_() % 2;
     job.allocating = 1 + random_() % n;
-    for (size_t s = 0; s < n; ++s) job.streams.push_back(new_stream());
+    for (size_t s = 0; s < n; ++s) job.streams.push_back(new_stream(job.account));
     streams += n;
     jobs_.push_back(job);
   }
-  CUstream new_stream() {
+  CUstream new_stream(uint32_t account) {
     CUstream made = nullptr;
     sure([&] { return driver_.cuStreamCreate(&made, CU_STREAM_DEFAULT); }, "cuStreamCreate");
+    if (announces_) runtime_->begin_stream(account, handle(made));
     return made;
   }
   void wait_stream(CUstream waiter, CUstream stream) {
@@ -294,10 +309,13 @@ class Program {
     sums_.early += f.closed_early;
     sums_.mapped += g.pool().counters().mapped;
     sums_.changed_owner += g.pool().counters().changed_owner;
+    if (may_wait) return;  // the device's clock does not know of the CPU's waits
+    sums_.device_time += fake_cuda_device_time();
+    sums_.ideal_time += fake_cuda_ideal_time();
   }
 
   std::mt19937_64 random_;
-  bool scarce_, graphs_too_;
+  bool scarce_, graphs_too_, announces_;
   const Driver& driver_;
   Sums& sums_;
   Telemetry telemetry_;

@@ -28,6 +28,10 @@ int main() {
          n(programs), n(sums.taken), n(sums.refused), n(sums.foreign));
   printf("cuda: %llu waits of the CPU, %llu frames given back, %llu graphs\n", n(sums.cpu_waits),
          n(sums.destroyed), n(sums.captured));
+  // No clock of this machine: the fake device's.
+  CHECK(static_cast<double>(sums.device_time) <= 1.02 * static_cast<double>(sums.ideal_time));
+  printf("cuda: the device takes %.4f of the time that the best waits would let it take\n",
+         static_cast<double>(sums.device_time) / static_cast<double>(sums.ideal_time));
   printf("cuda: %llu waits, %llu batches closed early, %llu mappings, %llu pages changed owner\n",
          n(sums.waits), n(sums.early), n(sums.mapped), n(sums.changed_owner));
 }

@@ -42,6 +42,7 @@ class Job {
     account_ = static_cast<uint32_t>(runtime.governor().begin_job(1));
     for (CUstream* s : {&own_, &side_})
       driver.check(driver.cuStreamCreate(s, CU_STREAM_DEFAULT), "cuStreamCreate");
+    for (CUstream s : {own_, side_}) runtime.begin_stream(account_, reinterpret_cast<Stream>(s));
   }
   void start() {
     assistant_ = std::thread([this] { assist(); });

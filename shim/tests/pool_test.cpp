@@ -24,7 +24,7 @@ struct Extent {
 uint64_t random_program(uint64_t seed) {
   std::mt19937_64 random(seed);
   FakeDevice device(seed + 1);
-  Fences fences(&device, 4);
+  Fences fences(&device, 4, kBudget * kPage);
   for (uint32_t account = 1; account < 4; ++account)
     for (Stream stream = 1; stream < 4; ++stream) fences.add_stream(account, 10 * account + stream);
   Pool pool(&device, &fences, kPage, kBudget, kAddresses);

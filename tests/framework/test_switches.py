@@ -41,7 +41,10 @@ with shim.switches_of(3):
 
 
 def run(code: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", COMMON + code], capture_output=True, text=True, check=False)
+    # Not from the sources, which have no library.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", COMMON + code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

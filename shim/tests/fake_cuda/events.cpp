@@ -1,5 +1,7 @@
 #include "events.h"
 
+#include <algorithm>
+
 namespace gpushare::fake_cuda {
 
 CUresult Events::create(CUevent* event, unsigned flags) {
@@ -50,7 +52,10 @@ CUresult Events::query(CUevent event) {
   State* state = find(event);
   if (!state) return CUDA_ERROR_INVALID_HANDLE;
   if (auto wrong = captures_.captured_event(state->capture)) return wrong;
-  return streams_.passed(state->recorded) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  if (!streams_.passed(state->recorded)) return CUDA_ERROR_NOT_READY;
+  // The CPU knows it now, so what it issues from here on is later.
+  streams_.issue_time = std::max(streams_.issue_time, state->recorded.time);
+  return CUDA_SUCCESS;
 }
 
 CUresult Events::synchronize(CUevent event) {
@@ -77,6 +82,7 @@ CUresult Events::wait(CUstream stream, CUevent event, unsigned flags) {
   ++report_.counters.device_waits;
   Operation op;
   op.after = {state->recorded};
+  op.for_memory = waits_for_memory;
   streams_.issue(id, std::move(op));
   return CUDA_SUCCESS;
 }

@@ -18,6 +18,8 @@ class Events {
   CUresult synchronize(CUevent event);
   CUresult wait(CUstream stream, CUevent event, unsigned flags);
 
+  bool waits_for_memory = false;  // made from now on
+
  private:
   struct State {
     Position recorded{};

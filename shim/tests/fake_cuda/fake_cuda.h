@@ -90,6 +90,11 @@ FAKE_CUDA_API void fake_cuda_reuse_handles(int reuse);
 FAKE_CUDA_API void fake_cuda_set_issue_time(uint64_t time);
 /* When the last of all that was issued ends. */
 FAKE_CUDA_API uint64_t fake_cuda_device_time(void);
+/* A second clock: waits that are made from now on are an allocator's, until it is said that they no
+ * longer are. By this clock nothing waits for them, but each access follows those earlier ones of
+ * the same bytes that it must follow. So the ideal time is that of the best waits. */
+FAKE_CUDA_API void fake_cuda_waits_for_memory(int so);
+FAKE_CUDA_API uint64_t fake_cuda_ideal_time(void);
 
 FAKE_CUDA_API struct fake_cuda_counters fake_cuda_read_counters(void);
 /* 0 for a name that is no entry point. */

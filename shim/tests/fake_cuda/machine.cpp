@@ -31,10 +31,14 @@ CUresult Machine::issue(CUstream stream, Operation op) {
   if (auto wrong = captures.may_issue(id)) return wrong;
   // It would be luck if the memory were there by the time that the operation runs.
   if (!may_touch(memory, report, op, "is issued")) return CUDA_ERROR_INVALID_VALUE;
-  if (streams.at(id).capture)
+  if (streams.at(id).capture) {
     ++report.counters.captured;
-  else
-    streams.issue(id, std::move(op));
+    return CUDA_SUCCESS;
+  }
+  auto places = memory.places(op.address, op.bytes);
+  bool writes = op.writes();
+  op.bytes_ready = hazards.ready(places, writes);
+  hazards.accessed(places, writes, streams.issue(id, std::move(op)).ideal);
   return CUDA_SUCCESS;
 }
 

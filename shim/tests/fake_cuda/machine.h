@@ -6,6 +6,7 @@
 #include "contexts.h"
 #include "entry_points.h"
 #include "events.h"
+#include "hazards.h"
 #include "kernels.h"
 
 namespace gpushare::fake_cuda {
@@ -29,6 +30,7 @@ struct Machine {
   Streams streams;
   Captures captures;
   Events events;
+  Hazards hazards;
 
  private:
   void guard(CUdeviceptr address, size_t bytes, const char* what);

@@ -287,6 +287,13 @@ void Memory::for_pieces(CUdeviceptr address, size_t bytes, Piece piece) const {
   }
 }
 
+std::vector<std::pair<uint64_t, size_t>> Memory::places(CUdeviceptr address, size_t bytes) const {
+  std::vector<std::pair<uint64_t, size_t>> found;
+  for_pieces(address, bytes,
+             [&](uint64_t in_file, size_t, size_t n) { found.emplace_back(in_file, n); });
+  return found;
+}
+
 void Memory::write(CUdeviceptr address, const void* from, size_t bytes) {
   for_pieces(address, bytes, [&](uint64_t in_file, size_t done, size_t n) {
     ssize_t written =

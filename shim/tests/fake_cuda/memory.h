@@ -42,6 +42,8 @@ class Memory {
   bool may(bool write, CUdeviceptr address, size_t bytes) const;
   void write(CUdeviceptr address, const void* from, size_t bytes);
   void read(CUdeviceptr address, void* to, size_t bytes) const;
+  // Offsets in the device's memory, and bytes.
+  std::vector<std::pair<uint64_t, size_t>> places(CUdeviceptr address, size_t bytes) const;
 
  private:
   struct Handle {

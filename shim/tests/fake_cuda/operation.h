@@ -12,7 +12,8 @@ namespace gpushare::fake_cuda {
 struct Position {
   uint64_t stream = 0;
   uint64_t operations = 0;
-  uint64_t time = 0;  // of the device's clock, when it ends
+  uint64_t time = 0;   // of the device's clock, when it ends
+  uint64_t ideal = 0;  // the same, if nobody waited for more than the bytes need
 };
 
 struct Operation {
@@ -24,6 +25,8 @@ struct Operation {
   void* host = nullptr;  // kToHost, kToDevice
   uint64_t duration = 0;
   std::vector<Position> after{};  // besides what was issued on its stream before
+  bool for_memory = false;        // a wait that an allocator makes
+  uint64_t bytes_ready = 0;       // when earlier uses of the bytes end, ideally
 
   bool touches(CUdeviceptr from, size_t size) const {
     return bytes && address < from + size && from < address + bytes;

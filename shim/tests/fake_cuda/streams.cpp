@@ -59,7 +59,7 @@ bool Streams::any_blocking(const std::function<bool(const StreamState&)>& is) co
 
 Position Streams::last(uint64_t id) const {
   auto& stream = all_.at(id);
-  return {id, stream.issued, stream.end};
+  return {id, stream.issued, stream.end, stream.ideal_end};
 }
 
 // The legacy stream's work begins after all earlier work of blocking streams, and their later work
@@ -80,6 +80,11 @@ Position Streams::issue(uint64_t id, Operation op) {
   for (auto& position : op.after) start = std::max(start, position.time);
   stream.end = start + op.duration;
   device_time_ = std::max(device_time_, stream.end);
+  uint64_t ideal = std::max({stream.ideal_end, issue_time, op.bytes_ready});
+  for (auto& position : op.after)
+    if (!op.for_memory) ideal = std::max(ideal, position.ideal);
+  stream.ideal_end = ideal + op.duration;
+  ideal_time_ = std::max(ideal_time_, stream.ideal_end);
   stream.queue.push_back(std::move(op));
   ++stream.issued;
   ++report_.counters.pending;

@@ -19,7 +19,8 @@ struct StreamState {
   bool held = false;
   uint64_t capture = 0;  // the capture that it is part of
   uint64_t issued = 0, done = 0;
-  uint64_t end = 0;  // of the last operation that was issued, by the device's clock
+  uint64_t end = 0;        // of the last operation that was issued, by the device's clock
+  uint64_t ideal_end = 0;  // the same, by the ideal one
   std::deque<Operation> queue{};
 };
 
@@ -53,6 +54,7 @@ class Streams {
   uint64_t issue_time = 0;
   bool reuse_handles = false;
   uint64_t device_time() const { return device_time_; }
+  uint64_t ideal_time() const { return ideal_time_; }
 
  private:
   Position last(uint64_t id) const;
@@ -71,7 +73,7 @@ class Streams {
   std::vector<uint64_t> unused_handles_;
   std::map<uint64_t, uint64_t> renamed_;  // handle, number of the stream that has it now
   std::map<uint64_t, StreamState> all_;   // destroyed ones too, while they have work
-  uint64_t device_time_ = 0;
+  uint64_t device_time_ = 0, ideal_time_ = 0;
 };
 
 }  // namespace gpushare::fake_cuda
