@@ -52,18 +52,24 @@ void Pool::wait_for_last_use(const Page& last, uint32_t account, Stream stream,
   if (!passed(last)) work.wait_for(last.account, last.batch);
 }
 
-// The frame that was freed longest ago of those whose last use has ended; else one whose end is
-// marked, so that the wait is short; else the oldest.
-Frame Pool::choose_idle() const {
-  Frame marked = kNoFrame;
+// The frame that was freed longest ago of those whose last use has ended; one that another job used
+// rather than one of its own, which it will want where it lies, later in the same iteration. Else
+// one whose end is marked, so that the wait is short; else the oldest.
+Frame Pool::choose_idle(uint32_t account) const {
+  Frame own = kNoFrame, marked = kNoFrame;
   int looked_at = 0;
   for (Frame f = frames_.oldest(); f != kNoFrame && looked_at < kCandidates; f = frames_.next(f)) {
     ++looked_at;
     if (frames_.page(f) == kNoPage) return f;
     const Page& last = page_[frames_.page(f)];
-    if (passed(last)) return f;
-    if (marked == kNoFrame && fences_->closed(last.account, last.batch)) marked = f;
+    if (passed(last)) {
+      if (last.account != account) return f;
+      if (own == kNoFrame) own = f;
+    } else if (marked == kNoFrame && fences_->closed(last.account, last.batch)) {
+      marked = f;
+    }
   }
+  if (own != kNoFrame) return own;
   return marked != kNoFrame ? marked : frames_.oldest();
 }
 
@@ -98,7 +104,7 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
   bool unmap = p.frame != kNoFrame;
   if (unmap && !passed(p)) work.before_unmapping.push_back({p.account, p.batch});
   bool create = frames_.count() < budget_pages_ || frames_.idle_count() == 0;
-  Frame f = create ? frames_.add() : choose_idle();
+  Frame f = create ? frames_.add() : choose_idle(account);
   if (create)
     frames_.set_page(f, page);
   else
@@ -146,7 +152,7 @@ uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
 
 bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
   Page& p = page_[page];
-  Frame f = choose_idle();
+  Frame f = choose_idle(p.account);
   if (f == kNoFrame) return false;
   frames_.release(p.frame);
   frames_.remove(p.frame);

@@ -131,7 +131,7 @@ class Pool {
   bool current(PageIndex page) const;
   bool passed(const Page& p) const { return !p.batch || fences_->passed(p.account, p.batch); }
   void wait_for_last_use(const Page& p, uint32_t account, Stream stream, DeviceWork& work) const;
-  Frame choose_idle() const;
+  Frame choose_idle(uint32_t account) const;
   void find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void leave(PageIndex page);

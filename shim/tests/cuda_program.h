@@ -120,8 +120,8 @@ class Program {
     size_t j = random_() % jobs_.size();
     CUstream stream = jobs_[j].streams[random_() % jobs_[j].allocating];
     uint32_t arena = captured(stream) ? graphs_.back().arena : 0;
-    uint64_t bytes =
-        8 * (1 + random_() % (uint64_t{1} << (3 + random_() % (graphs_too_ ? 17 : 16))));
+    uint64_t most = uint64_t{1} << (3 + random_() % (graphs_too_ ? 17 : 16));
+    uint64_t bytes = 8 * (1 + random_() % most);
     char* p;
     ForMemory waits;
     try {

@@ -1,6 +1,6 @@
-// Two jobs that pass memory to each other, iteration after iteration: once each page has been at
-// the addresses where it is wanted nothing is mapped any more, no memory is made, and the CPU does
-// not wait, though the device is always late.
+// Two jobs that pass memory to each other, iteration after iteration: where they alternate nothing
+// is mapped any more once each page has been at the addresses where it is wanted. The CPU never
+// waits, though the device is always late.
 #include <memory>
 #include <random>
 #include <vector>
@@ -27,7 +27,7 @@ class Job {
   // A step of a forward pass, and one of a backward pass.
   void up() {
     if (blocks_.empty()) random_.seed(seed_);
-    uint64_t bytes = 64 * (1 + random_() % (uint64_t{1} << (4 + random_() % 10)));
+    uint64_t most = uint64_t{1} << (4 + random_() % 10), bytes = 64 * (1 + random_() % most);
     auto* p = static_cast<char*>(
         runtime_.allocate(bytes, account_, reinterpret_cast<Stream>(stream_), false));
     blocks_.push_back({p, bytes, ++tag_});
@@ -62,7 +62,7 @@ void repeat(const Driver& driver, bool overlap) {
   Telemetry telemetry;
   CHECK(telemetry.open(-1));
   CudaDevice device(&driver, 0);
-  uint64_t budget = 88;
+  uint64_t budget = 108;
   gs_config config{budget * kPage, kPage, kRegion, 0, GS_UNMANAGED, -1, 0, -1};
   Runtime runtime(config, &device, &telemetry);
   Job one(driver, runtime, 7), two(driver, runtime, 8);
@@ -81,14 +81,16 @@ void repeat(const Driver& driver, bool overlap) {
     runtime.tick();
   }
   CHECK(pool.changed_owner > changed_owner + kIterations);  // memory really passes
-  CHECK(pool.mapped == mapped);
+  // Side by side some pages want a frame that is held where it lay the last time, again and again.
+  uint64_t later = pool.mapped - mapped, passed = pool.changed_owner - changed_owner;
+  CHECK(overlap ? later < passed : later == 0);
   CHECK(runtime.governor().fences().counters().cpu_waits == 0);
   fake_cuda_run_all();
   fake_cuda_counters c = fake_cuda_read_counters();
   CHECK(c.wrong_reads == 0 && c.misuses == 0);
-  printf("cuda steady%s: %llu mappings, then none; %llu pages passed\n",
-         overlap ? ", side by side" : "", static_cast<unsigned long long>(mapped),
-         static_cast<unsigned long long>(pool.changed_owner));
+  auto n = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  printf("cuda steady%s: %llu mappings, then %llu for %llu pages that passed\n",
+         overlap ? ", side by side" : "", n(mapped), n(later), n(passed));
 }
 
 }  // namespace

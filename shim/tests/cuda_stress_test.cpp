@@ -61,7 +61,7 @@ class Job {
 
  private:
   Block take(std::mt19937_64& random) {
-    uint64_t bytes = 8 * (1 + random() % (uint64_t{1} << (3 + random() % 16)));
+    uint64_t most = uint64_t{1} << (3 + random() % 16), bytes = 8 * (1 + random() % most);
     auto* p = static_cast<char*>(
         runtime_.allocate(bytes, account_, reinterpret_cast<Stream>(own_), false));
     Block b{p, bytes, ++next_tag};
