@@ -103,12 +103,6 @@ MUTANTS = [
     ("cuda_programs", "device_work.cpp", "bool on_cpu = stream == Fences::kGone;", "bool on_cpu = false;"),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().close(account);\n}", "}"),
     ("cuda_steady", "pool.cpp", "use_idle(page.frame, p, account, stream, work);", "continue;"),
-    (
-        "cuda_faults",
-        "device_work.cpp",
-        "if (!work.mappings.empty()) fences_.finish(id, fences_.open(id));",
-        ";",
-    ),
     ("cuda_faults", "device_work.cpp", "  work.merge(std::move(other));", ""),
     ("cuda_faults", "foreign.cpp", "    pending_.merge(std::move(work));\n", ""),
     ("cuda_faults", "pool.cpp", "  if (m.create) frames_.remove(m.frame);\n", ""),
