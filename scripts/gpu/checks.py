@@ -42,6 +42,9 @@ class Check:
     imports: tuple[str, ...]
 
 
+_made: dict[Callable[[Seen], None], Check] = {}
+
+
 def check(
     statement: str,
     *,
@@ -59,7 +62,7 @@ def check(
         made = Check(
             function.__name__, statement, function.__module__, rank, limit_s, built, loaded, tuple(imports)
         )
-        function.check = made  # type: ignore[attr-defined]
+        _made[function] = made
         return function
 
     return mark
@@ -70,5 +73,5 @@ def checks_of(modules: Iterable[str]) -> list[Check]:
     found: list[Check] = []
     for module in modules:
         functions = filter(inspect.isfunction, vars(importlib.import_module(module)).values())
-        found += [f.check for f in functions if f.__module__ == module and hasattr(f, "check")]
+        found += [_made[f] for f in functions if f.__module__ == module and f in _made]
     return sorted(found, key=lambda one: one.rank)

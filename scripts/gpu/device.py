@@ -92,8 +92,11 @@ class Memory:
     def __init__(self, address: int, size_bytes: int) -> None:
         shape = (size_bytes // 4,)
         self.__cuda_array_interface__ = {
-            "shape": shape, "typestr": "<f4", "data": (address, False), "version": 2,
-        }  # fmt: skip
+            "shape": shape,
+            "typestr": "<f4",
+            "data": (address, False),
+            "version": 2,
+        }
 
 
 def tensor_at(address: int, size_bytes: int) -> Any:

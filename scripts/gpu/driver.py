@@ -24,8 +24,17 @@ SIGNATURES: dict[str, list[Any]] = {
     "malloc_costs": [c_size_t, c_int, c_void_p],
 }
 CHUNK_STEPS = (
-    "reserve", "create", "map", "access", "unmap", "map_again", "access_range", "unmap_range", "release", "unreserve",
-)  # fmt: skip
+    "reserve",
+    "create",
+    "map",
+    "access",
+    "unmap",
+    "map_again",
+    "access_range",
+    "unmap_range",
+    "release",
+    "unreserve",
+)
 
 
 class DriverError(Exception):

@@ -29,11 +29,16 @@ def driver_version() -> str | None:
 def describe() -> dict[str, Any]:
     """The header of the results; `refused` says why nothing can be checked here, or is None."""
     header: dict[str, Any] = {
-        "gpu": None, "driver": driver_version(), "cuda": None, "torch": None,
-        "python": platform.python_version(), "processors": os.cpu_count(), "kernel": platform.release(),
+        "gpu": None,
+        "driver": driver_version(),
+        "cuda": None,
+        "torch": None,
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "kernel": platform.release(),
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "refused": None,
-    }  # fmt: skip
+    }
     try:
         import torch
     except ImportError as error:

@@ -16,9 +16,14 @@ class Record(ctypes.Structure):
     """One call. `gil` is 1 if its thread held the interpreter's lock, -1 if that can't be told."""
 
     _fields_ = (
-        ("what", c_int64), ("bytes", c_int64), ("device", c_int64), ("thread", c_int64), ("gil", c_int64),
-        ("address", c_uint64), ("stream", c_uint64),
-    )  # fmt: skip
+        ("what", c_int64),
+        ("bytes", c_int64),
+        ("device", c_int64),
+        ("thread", c_int64),
+        ("gil", c_int64),
+        ("address", c_uint64),
+        ("stream", c_uint64),
+    )
 
 
 class Recording:

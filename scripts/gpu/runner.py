@@ -1,13 +1,13 @@
 """Runs checks one after the other, each in a process of its own with its own time limit."""
 
 import dataclasses
+import io
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -59,15 +59,18 @@ class Worker:
 
     def __init__(self, check: Check) -> None:
         self.check = check
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        self._log = io.FileIO(os.memfd_create("log"), "r+")
         self._rest = b""
         here = str(Path(__file__).parent.parent)
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *(p for p in sys.path if p)])}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpu.worker", json.dumps(dataclasses.asdict(check))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=env,
             start_new_session=True,
-        )  # fmt: skip
+        )
 
     def run(self, deadline: float) -> Row:
         """Let the check begin, and wait for its end, until `deadline` (time.monotonic) at most."""
@@ -96,9 +99,11 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):  # it may be stuck in the driver
             self._process.wait(10)
-        for stream in (self._process.stdin, self._process.stdout, self._log):
+        for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+                if stream:
+                    stream.close()
+        self._log.close()
 
     def _begin(self) -> None:
         assert self._process.stdin

@@ -206,7 +206,10 @@ def test_native_parts_compile_without_cuda(tmp_path: Path, name: str) -> None:
     assert libraries.report(name)["why"] is None
 
 
-@pytest.mark.skipif(libraries.cuda_include() is None, reason="CUDA's headers are not there")
+@pytest.mark.skipif(
+    libraries.cuda_include() is None,
+    reason="the bridge includes cuda.h, and no CUDA headers are installed here",
+)
 def test_the_bridge_is_sound_as_far_as_headers_tell(tmp_path: Path) -> None:
     command = libraries.command("bridge", tmp_path)
     checked = [
@@ -224,7 +227,9 @@ def test_a_preloaded_library_serves_cpu_tensors(tmp_path: Path) -> None:
     assert found.verdict == "true", (found.why, found.claims)
 
 
-@pytest.mark.skipif(torch.version.cuda is not None, reason="for a torch without CUDA")
+@pytest.mark.skipif(
+    torch.version.cuda is not None, reason="is about a torch built without CUDA; this one has it"
+)
 def test_every_fact_ends_by_itself_where_there_is_no_cuda(tmp_path: Path) -> None:
     facts_of_streams = [one for one in checks_of(["gpu.facts.streams"]) if one.name.startswith("s")]
     found = rows(tmp_path, *facts_of_streams)

@@ -127,9 +127,13 @@ def plain_allocator_lacks_statistics(seen: Seen) -> None:
     Recording().install()
     kept = block(MIB)
     throwing = (
-        "memory_stats", "memory_allocated", "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats",
+        "memory_stats",
+        "memory_allocated",
+        "max_memory_allocated",
+        "memory_reserved",
+        "reset_peak_memory_stats",
         "memory_snapshot",
-    )  # fmt: skip
+    )
     for name in throwing:
         error = error_of(getattr(torch.cuda, name))
         seen.figure(name, told(error))

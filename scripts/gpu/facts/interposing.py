@@ -159,7 +159,11 @@ def symbols_are_reached_by_name(seen: Seen) -> None:
     found = {library: linkage(library) for library in LIBRARIES}
     seen.figure("relocations", {library: dict(counts) for library, counts in found.items()})
     for name, library in (
-        ("alloc_cpu", "c10"), ("free_cpu", "c10"), ("default CPU generator", "torch_cpu"),
-        ("default CUDA generator", "torch_cuda"), ("global context", "torch_cpu"), ("default dtype", "c10"),
-    ):  # fmt: skip
+        ("alloc_cpu", "c10"),
+        ("free_cpu", "c10"),
+        ("default CPU generator", "torch_cpu"),
+        ("default CUDA generator", "torch_cuda"),
+        ("global context", "torch_cpu"),
+        ("default dtype", "c10"),
+    ):
         seen.claim(f"{name} in {library}", found[library][name] > 0)
