@@ -63,24 +63,33 @@ void Governor::mark(uint32_t id) {
 void Governor::pass_door(uint32_t id) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
-  if (!a.door_pending.exchange(false) || a.ended) return;
-  if (a.open) close(a);
-  if (may_open(a, nullptr)) {
+  if (!a.door_pending.load() || a.ended) return;
+  // All threads of a job that allocate wait until its door opens, not only the first to come: the
+  // others would compute an iteration that nobody has let begin.
+  bool first = std::ranges::none_of(door_waiters_, [&](const Waiter* w) { return w->id == id; });
+  if (first && a.open) close(a);
+  if (first && may_open(a, nullptr)) {
     open(a);
     pump();
     return;
   }
   Waiter w{.id = id, .pages = 0, .since_ns = now_ns(), .wake = {}};
   door_waiters_.push_back(&w);
-  set_state(a, kAtDoor);
-  telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
-  pump();
+  if (first) {
+    set_state(a, kAtDoor);
+    telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
+    pump();
+  }
   sleep(w, lock);
-  uint64_t now = now_ns();
-  telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
-  telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
-  if (w.granted_ns) telemetry_->wake(id, now - w.granted_ns);
+  if (first) {
+    uint64_t now = now_ns();
+    telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
+    telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
+    if (w.granted_ns) telemetry_->wake(id, now - w.granted_ns);
+  }
   if (w.refused) {
+    a.door_pending = false;
+    pump();
     uint64_t held = a.held.load(std::memory_order_relaxed);
     uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
     refuse(a, more, more * pool_.page_bytes(), lock);
@@ -140,6 +149,7 @@ void Governor::open(Account& a) {
   }
   for (Waiter* w : door_waiters_)
     if (w->id != a.id) ++w->starts_seen[a.id];
+  a.door_pending = false;
   a.open = true;
   a.in_iteration = true;
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();

@@ -156,7 +156,12 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
     return false;  // what becomes free can't be fenced
   Fences& fences = governor.fences();
   fences.poll(a.id);
-  std::vector<std::pair<void*, Span*>> chosen;
+  struct Chosen {
+    void* address;
+    Span* span;
+    Batch freed;
+  };
+  std::vector<Chosen> chosen;
   std::vector<Stream> waiters;
   Batch latest = 0;
   {
@@ -167,7 +172,7 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
       Stream own = u.span->heap->stream();
       bool free = own == Fences::kGone || fences.passed(a.id, u.freed);
       if (!free && !wait) continue;
-      chosen.emplace_back(address, u.span);
+      chosen.push_back({address, u.span, u.freed});
       if (free) continue;
       latest = std::max(latest, u.freed);
       if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
@@ -175,10 +180,14 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
   }
   for (Stream s : waiters) fences.wait(s, a.id, latest);
   bool any = false;
-  for (auto [address, span] : chosen) {
+  for (auto [address, span, freed] : chosen) {
     {
       std::lock_guard lock(a.heaps);
-      if (a.used_elsewhere.erase(address) == 0) continue;  // another thread was quicker
+      // Another thread may have been quicker, and the address be used elsewhere once more: then its
+      // batch is a later one, or it has none yet.
+      auto it = a.used_elsewhere.find(address);
+      if (it == a.used_elsewhere.end() || it->second.freed != freed) continue;
+      a.used_elsewhere.erase(it);
       a.foreign.fetch_sub(1, std::memory_order_relaxed);
       a.foreign_freed.fetch_sub(1, std::memory_order_relaxed);
     }

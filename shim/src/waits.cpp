@@ -91,15 +91,17 @@ uint64_t Governor::pump() {
   }
   for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
     Waiter& w = **it;
-    if (accounts_[w.id].saved || !may_open(accounts_[w.id], &w)) {
+    Account& a = accounts_[w.id];
+    bool opens = a.door_pending.load();  // else another thread of the job has passed it
+    if (a.saved || (opens && !may_open(a, &w))) {
       ++it;
       continue;
     }
     it = door_waiters_.erase(it);
-    open(accounts_[w.id]);
+    if (opens) open(a);
     w.granted_ns = now_ns();
     release(w);
-    ++opened;
+    opened += opens;
   }
   return opened;
 }

@@ -220,6 +220,46 @@ void run(const Driver& driver, uint64_t seconds, bool faults) {
   printf("%llu mappings, %llu walks\n", n(runtime.governor().pool().counters().mapped), n(walks));
 }
 
+// Two threads look for blocks that became free, while the job makes, uses and frees the same few.
+void two_reclaim(const Driver& driver, uint64_t seconds) {
+  fake_cuda_reset(1);
+  fake_cuda_set_granularity(kPage);
+  Telemetry telemetry;
+  CHECK(telemetry.open(-1));
+  CudaDevice device(&driver, 0);
+  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1};
+  Runtime runtime(config, &device, &telemetry);
+  auto account = static_cast<uint32_t>(runtime.governor().begin_job(1));
+  CUstream own, side;
+  for (CUstream* s : {&own, &side}) {
+    driver.check(driver.cuStreamCreate(s, CU_STREAM_DEFAULT), "cuStreamCreate");
+    runtime.begin_stream(account, reinterpret_cast<Stream>(*s));
+  }
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 2; ++n)
+    threads.emplace_back([&] {
+      while (!done) reclaim(runtime.governor(), runtime.governor().account(account), false);
+    });
+  uint64_t blocks = 0, end = now_ns() + seconds * 1000000000;
+  while (now_ns() < end) {
+    for (int n = 0; n < 16; ++n) {
+      void* p = runtime.allocate(512, account, reinterpret_cast<Stream>(own), false);
+      CHECK(runtime.note_use(p, reinterpret_cast<Stream>(side)));
+      CHECK(runtime.release(p));
+      ++blocks;
+    }
+    runtime.governor().fences().close(account);
+    fake_cuda_run_all();
+  }
+  done = true;
+  for (auto& t : threads) t.join();
+  runtime.end_job(account);
+  CHECK_EMPTY(runtime.check());
+  CHECK(fake_cuda_read_counters().misuses == 0);
+  printf("two reclaim: %llu blocks\n", static_cast<unsigned long long>(blocks));
+}
+
 }  // namespace
 
 int main() {
@@ -227,6 +267,7 @@ int main() {
   const char* asked = getenv("GPUSHARE_STRESS_S");
   uint64_t seconds = asked ? strtoull(asked, nullptr, 10) : 3;
   Driver driver(GPUSHARE_FAKE_CUDA);
+  two_reclaim(driver, 1);
   run(driver, seconds, false);
   run(driver, seconds, true);
 }

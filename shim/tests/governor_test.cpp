@@ -147,6 +147,30 @@ void two_that_overlap_let_a_third_in() {
   for (auto& t : threads) t.join();
 }
 
+// Two threads of job 2 allocate while its door is shut: neither goes on before it opens, and the
+// mark that one makes next finds no thread still waiting at the door before.
+void the_door_is_shut_for_each_thread() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.governor.mark(1), w.governor.pass_door(1);  // not profiled: alone
+  w.governor.mark(2);
+  std::atomic<int> in{0};
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 2; ++n)
+    threads.emplace_back([&] {
+      w.governor.pass_door(2);
+      ++in;
+    });
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(in == 0);
+  w.governor.end_job(1);
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.slot(2, kIterations) == 0);
+  w.governor.mark(2), w.governor.pass_door(2);
+  CHECK(w.telemetry.slot(2, kIterations) == 1);
+  w.governor.end_job(2);
+}
+
 void cancel_ends_a_wait() {
   World w(Policy::kZico, 16);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
@@ -515,6 +539,7 @@ int main() {
   a_permit_holds_the_door();
   a_permit_is_progress_of_the_other();
   two_that_overlap_let_a_third_in();
+  the_door_is_shut_for_each_thread();
   cancel_ends_a_wait();
   a_fork_parks_the_others();
   a_fork_stops_a_set_up();

@@ -30,6 +30,8 @@ MUTANTS = [
     ("governor", "doors.cpp", "if (p.valid && o.recorder.ordinal() < p.ordinal) return false;", ""),
     ("governor", "doors.cpp", "if (parked_for_ && parked_for_ != a.id) return false;", ""),
     ("governor", "doors.cpp", "!a.trusted()) return false;\n  for", "false) return false;\n  for"),
+    ("governor", "waits.cpp", "bool opens = a.door_pending.load();", "bool opens = true;"),
+    ("governor", "doors.cpp", "!a.door_pending.load() ||", "!a.door_pending.exchange(false) ||"),
     ("copying", "copying_out.cpp", " &&\n         a.threads == a.waiting_threads", ""),
     ("copying", "copying_out.cpp", "parked_changed_.wait(again, [&] { return !a.saved; });", ""),
     ("copying", "copying_out.cpp", "  held_ -= n;\n  last_free_ns_", "  last_free_ns_"),
@@ -54,6 +56,7 @@ MUTANTS = [
     ("cuda_programs", "device_work.cpp", "fences_.finish(account, batch);\n  work", ";\n  work"),
     ("cuda_programs", "fences.cpp", "std::ranges::for_each(a.removed, wait_for);\n", ""),
     ("cuda_programs", "fences.cpp", "  if (!a.removed.empty()) return;\n", ""),
+    ("cuda_stress", "foreign.cpp", " || it->second.freed != freed) continue;", ") continue;"),
     (
         "cuda_programs",
         "fences.cpp",
