@@ -25,6 +25,7 @@ def started() -> None:
         policy="unmanaged",
         telemetry_fd=-1,
         parent_pid=0,
+        debug_memory=True,
     )
     assert [shim.job_begin(0, 0) for _ in range(2)] == [1, 2]
 
@@ -65,6 +66,47 @@ def test_freeing_twice_or_in_the_middle_changes_nothing() -> None:
     shim.check()
     shim.trim(1)
     assert shim.pool_state().held_bytes == 0
+    while shim.next_bad_free():
+        pass
+
+
+def test_bad_frees_are_told() -> None:
+    shim.thread_enter(2, 0)
+    try:
+        small, middle, large = (shim.allocate(count, 1) for count in (1000, 100 * KIB, 5 * MIB))
+        kept = shim.allocate(100 * KIB, 1)
+        assert shim.next_bad_free() is None
+        for address in (small, middle, large):
+            shim.free(address)
+            shim.free(address)
+        for address in (kept + 4 * KIB, kept + MIB):
+            shim.free(address)
+    finally:
+        shim.free(kept)
+        shim.thread_leave()
+    told = [shim.next_bad_free() for _ in range(5)]
+    assert all(found and found.freer == 2 for found in told)
+    for found, address, count in zip(
+        told[:3], (small, middle, large), (1024, 100 * KIB, 5 * MIB), strict=True
+    ):
+        assert found and (found.kind, found.address, found.bytes) == (shim.FREED_TWICE, address, count)
+        assert (found.owner, found.freed_by) == (1, 2)
+    inside, nothing = told[3:]
+    assert inside and (inside.kind, inside.bytes, inside.offset) == (shim.FREED_INSIDE, 100 * KIB, 4 * KIB)
+    assert inside.owner == 1
+    assert nothing and (nothing.kind, nothing.bytes) == (3, 0)
+    assert shim.next_bad_free() is None
+    shim.trim(1)
+    assert shim.pool_state().held_bytes == 0
+
+
+def test_freed_memory_is_overwritten() -> None:
+    first, second = shim.allocate(100 * KIB, 1), shim.allocate(100 * KIB, 1)
+    ctypes.memset(first, 7, 100 * KIB)
+    shim.free(first)
+    assert ctypes.string_at(first, 100 * KIB) == b"\xdb" * (100 * KIB)
+    shim.free(second)
+    shim.trim(1)
 
 
 sizes = st.one_of(

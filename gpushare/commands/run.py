@@ -33,6 +33,7 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
+@click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option("--live/--no-live", default=None, help="Live view. Default: on a terminal.")
 def run(
     jobs: tuple[str, ...],
@@ -43,6 +44,7 @@ def run(
     log_dir: Path | None,
     summary_file: Path | None,
     trace_file: Path | None,
+    debug_memory: bool,
     live: bool | None,
 ) -> int:
     """Run several jobs at once inside one memory budget.
@@ -59,7 +61,7 @@ def run(
     _check_summary(summary_file)
     profiles = [store.find(spec, device) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
-    plan = RunPlan(specs, profiles, budget_bytes, policy)
+    plan = RunPlan(specs, profiles, budget_bytes, policy, debug_memory=debug_memory)
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live

@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 
+from gpushare.host import bad_frees
 from gpushare.host.control import Control
 from gpushare.native import library, shim
 from gpushare.scheduling.thread import SchedulerThread
@@ -32,6 +33,7 @@ def main(control_descriptor: int) -> int:
             telemetry_fd=start["telemetry_fd"],
             parent_pid=start["parent_pid"],
             log_fd=start["log_fd"],
+            debug_memory=start["debug_memory"],
         )
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
@@ -41,9 +43,12 @@ def main(control_descriptor: int) -> int:
         return 2
     scheduler, runners = _start_jobs(start, control)
     threading.Thread(target=_listen, args=(messages, runners), daemon=True).start()
+    if start["debug_memory"]:
+        threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
     for runner in runners:
         runner.thread.join()
     _flush_log(control)
+    bad_frees.tell(start["jobs"], control)
     control.send("done", yields=vars(scheduler.yields))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -123,6 +123,7 @@ class JobRunner:
         profile = profiles.take(job, self._page_bytes)
         if profile:
             self._control.send("profile", job=self._index, profile=profile)
+            self._write_log()
         parts.leave(job)
         for stream in (job.stdout, job.stderr):
             try:
@@ -139,6 +140,19 @@ class JobRunner:
             exit_code=outcome.exit_code,
             message=outcome.message,
         )
+
+    def _write_log(self) -> None:
+        """What the profiled iteration allocated and freed, for who asked for it."""
+        descriptor = self._spec["profiled_log_fd"]
+        if descriptor < 0:
+            return
+        try:
+            with open(descriptor, "wb", buffering=0) as file:
+                file.write(shim.profiled_log(self._account))
+        except OSError as error:
+            self._control.send(
+                "note", message=f"the log of the profiled iteration was lost: {error.strerror}"
+            )
 
 
 def stop_when_profiled(job: context.JobContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ def run_directory() -> Path:
 
 
 class Logs:
-    """Open files NAME.out and NAME.err for each job, and host.log.
+    """Open files NAME.out and NAME.err for each job, and host.log; NAME.alloc for a job that is profiled.
 
     :raises UsageError: the directory can't be made or written to.
     """
@@ -27,6 +28,7 @@ class Logs:
     def __init__(self, directory: Path, names: Sequence[str]) -> None:
         self.directory = directory
         self._failed: set[Path] = set()
+        self._profiled: dict[Path, int] = {}  # length of what the file begins with
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self.host = (directory / "host.log").open("ab", buffering=0)
@@ -52,6 +54,17 @@ class Logs:
             return f"the log {path} is incomplete from here on: {error.strerror}"
         return None
 
+    def begin_profiled(self, name: str, first_line: bytes) -> int:
+        """NAME.alloc, for the allocations of the profiled iteration: a descriptor for the host, the caller's to
+        close; -1 if it can't be had."""
+        path = self.directory / f"{name}.alloc"
+        try:
+            path.write_bytes(first_line)
+            self._profiled[path] = len(first_line)
+            return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError:
+            return -1
+
     def host_tail(self, lines: int = 5) -> str:
         """The host's last words."""
         try:
@@ -61,6 +74,10 @@ class Logs:
         return "\n".join(text.splitlines()[-lines:])
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files; a log of allocations that has none goes."""
+        for path, empty in self._profiled.items():
+            with contextlib.suppress(OSError):
+                if path.stat().st_size <= empty:
+                    path.unlink()
         for file in (self.host, *self._files.values()):
             file.close()

@@ -19,7 +19,7 @@ from gpushare.launcher.logs import Logs
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
 from gpushare.profiles import Profile
-from gpushare.telemetry import layout
+from gpushare.telemetry import allocation_log, layout
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
@@ -53,6 +53,18 @@ class RunPlan:
     budget_bytes: int
     policy: str
     mode: str = "run"
+    debug_memory: bool = False
+
+    def log_header(self) -> bytes:
+        """First line of a log of its allocations."""
+        return allocation_log.header(
+            [(job.name, job.command) for job in self.jobs],
+            policy=self.policy,
+            device="cpu",
+            budget_bytes=self.budget_bytes,
+            page_bytes=PAGE_BYTES,
+            region_bytes=self.region_bytes,
+        )
 
     @property
     def region_bytes(self) -> int:
@@ -115,7 +127,8 @@ class Run:
             self._screen.stop()
 
     def _start(self) -> tuple[HostProcess, list[dict[str, Any]], list[int]]:
-        specs, theirs = [], []
+        specs: list[dict[str, Any]] = []
+        theirs: list[int] = []
         alone = len(self.plan.jobs) == 1
         for job, profile in zip(self.plan.jobs, self.plan.profiles, strict=True):
             ends = {}
@@ -124,7 +137,9 @@ class Run:
                 self._relay.add(reading, job.name, stream)
                 theirs.append(writing)
                 ends[stream] = writing
-            specs.append(_job_message(job, ends, alone, profile))
+            log = -1 if profile else self._logs.begin_profiled(job.name, self.plan.log_header())
+            theirs += [log] * (log >= 0)
+            specs.append(_job_message(job, ends, alone, profile, log))
         trace = [self._trace.fileno()] if self._trace else []
         host = HostProcess([self._memory, *trace, *theirs], self._logs.host, give_stdin=alone)
         self._host = host
@@ -141,6 +156,7 @@ class Run:
             "region_bytes": plan.region_bytes,
             "telemetry_fd": self._memory,
             "log_fd": self._trace.fileno() if self._trace else -1,
+            "debug_memory": plan.debug_memory,
             "parent_pid": os.getpid(),
             "device": "cpu",
             "jobs": specs,
@@ -243,7 +259,9 @@ class Run:
             )
 
 
-def _job_message(job: JobSpec, ends: dict[str, int], alone: bool, profile: Profile | None) -> dict[str, Any]:
+def _job_message(
+    job: JobSpec, ends: dict[str, int], alone: bool, profile: Profile | None, log_fd: int
+) -> dict[str, Any]:
     return {
         "name": job.name,
         "kind": job.kind,
@@ -255,5 +273,6 @@ def _job_message(job: JobSpec, ends: dict[str, int], alone: bool, profile: Profi
         "stdout_fd": ends["out"],
         "stderr_fd": ends["err"],
         "stdin": alone,
+        "profiled_log_fd": log_fd,
         "profile": profile.to_json() if profile else None,
     }

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpushare.errors import UsageError
-from gpushare.launcher.run import PAGE_BYTES, RunPlan
-from gpushare.telemetry import allocation_log
+from gpushare.launcher.run import RunPlan
 
 
 def begin(path: Path | None, plan: RunPlan) -> BinaryIO | None:
@@ -17,12 +16,9 @@ def begin(path: Path | None, plan: RunPlan) -> BinaryIO | None:
     """
     if path is None:
         return None
-    jobs = [(job.name, job.command) for job in plan.jobs]
-    budget = {"budget_bytes": plan.budget_bytes, "page_bytes": PAGE_BYTES, "region_bytes": plan.region_bytes}
-    line = allocation_log.header(jobs, policy=plan.policy, device="cpu", **budget)
     try:
         file = path.open("wb", buffering=0)
-        file.write(line)
+        file.write(plan.log_header())
     except OSError as error:
         raise UsageError(f"--trace {path} can't be written: {error.strerror}") from None
     return file

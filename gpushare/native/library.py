@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 4
+API_VERSION = 5
 
 _shim: ctypes.CDLL | None = None
 
@@ -32,6 +32,22 @@ class Config(ctypes.Structure):
         ("telemetry_fd", ctypes.c_int32),
         ("parent_pid", ctypes.c_int32),
         ("log_fd", ctypes.c_int32),
+        ("debug_memory", ctypes.c_int32),
+    ]
+
+
+class BadFree(ctypes.Structure):
+    """What `gs_bad_free_next` gives (`gs_bad_free`)."""
+
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+        ("iteration", ctypes.c_uint64),
+        ("kind", ctypes.c_int32),
+        ("freer", ctypes.c_int32),
+        ("owner", ctypes.c_int32),
+        ("freed_by", ctypes.c_int32),
     ]
 
 
@@ -42,6 +58,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
     "gs_last_error": (ctypes.c_char_p, ()),
     "gs_log_flush": (ctypes.c_int, ()),
+    "gs_bad_free_next": (ctypes.c_int, (ctypes.POINTER(BadFree),)),
     "gs_job_begin": (_I32, (_I32, _I32)),
     "gs_job_end": (None, (_I32,)),
     "gs_thread_enter": (None, (_I32, _PTR)),
@@ -56,6 +73,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
     "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64)),
     "gs_curve_get": (_U64, (_I32, _U64S, _U64S, _U64, _U64S, _U64S)),
+    "gs_profiled_log": (_U64, (_I32, _PTR, _U64)),
     "gs_progress_get": (ctypes.c_int, (_I32, _U64S)),
     "gs_peak_kinds": (ctypes.c_int, (_I32, _U64S)),
     "gs_permit_set": (None, (_I32, _I32, _U64, _U64)),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gpushare.native.library import Config, NativeError, last_error, lib, quick
+from gpushare.native.library import BadFree, Config, NativeError, last_error, lib, quick
 
 UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
 POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO}
@@ -34,11 +34,13 @@ def start(
     telemetry_fd: int = -1,
     parent_pid: int = 0,
     log_fd: int = -1,
+    debug_memory: bool = False,
     address_bytes: int = 0,
 ) -> None:
     """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space.
 
-    `log_fd` is the file of the allocation log (`telemetry/allocation_log.py`), -1 for none.
+    `log_fd` is the file of the allocation log (`telemetry/allocation_log.py`), -1 for none. `debug_memory`
+    remembers what is freed, for `next_bad_free`, and overwrites it.
 
     :raises NativeError: with the reason.
     """
@@ -51,6 +53,7 @@ def start(
         telemetry_fd,
         parent_pid,
         log_fd,
+        debug_memory,
     )
     if lib().gs_start(ctypes.byref(config)) != 0:
         raise NativeError(last_error())
@@ -63,6 +66,31 @@ def log_flush() -> None:
     """
     if lib().gs_log_flush() != 0:
         raise NativeError(last_error())
+
+
+FREED_TWICE, FREED_INSIDE = 1, 2  # kinds of bad frees; 3: no block is known there
+
+
+@dataclass(frozen=True)
+class BadFreeReport:
+    """A free that fits no block. `bytes` is 0 if no block is known; accounts as numbers, 0 is `shared`."""
+
+    address: int
+    bytes: int
+    offset: int
+    iteration: int
+    kind: int
+    freer: int
+    owner: int
+    freed_by: int
+
+
+def next_bad_free() -> BadFreeReport | None:
+    """The next one that was not read; None if there is none."""
+    found = BadFree()
+    if not lib().gs_bad_free_next(ctypes.byref(found)):
+        return None
+    return BadFreeReport(**{field[0]: getattr(found, field[0]) for field in BadFree._fields_})
 
 
 def telemetry_bytes() -> int:
@@ -167,6 +195,13 @@ def curve_get(account: int) -> NativeCurve | None:
         if length <= capacity:
             return NativeCurve(held[:length], time_ns[:length], residue.value, version.value)
         capacity = length
+
+
+def profiled_log(account: int) -> bytes:
+    """Records of the job's profiled iteration (`telemetry/allocation_log.py`); empty before it has ended."""
+    records = ctypes.create_string_buffer(lib().gs_profiled_log(account, None, 0))
+    count: int = lib().gs_profiled_log(account, records, len(records))
+    return records.raw[:count]
 
 
 @dataclass(frozen=True)

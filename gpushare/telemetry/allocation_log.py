@@ -14,14 +14,19 @@ from typing import Any
 
 from gpushare.errors import UsageError
 
-VERSION = 1
+VERSION = 2
 ALLOCATED, FREED, OPENED, CLOSED = 1, 2, 3, 4
-_RECORD = struct.Struct("<QQQQIHH")
+KINDS = ("", "persistent", "activation", "temporary", "passing")
+_RECORD = struct.Struct("<QQQQIBBBx")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record. `what` is ALLOCATED, FREED, OPENED or CLOSED (an iteration); `bytes` as the script asked."""
+    """One record. `what` is ALLOCATED, FREED, OPENED or CLOSED (an iteration); `bytes` as the script asked.
+
+    `kind` is an index of `KINDS`: in the log of a profiled iteration what the block turned out to be, else what
+    the profile lets expect ("passing": not to outlive its iteration).
+    """
 
     time_ns: int
     address: int
@@ -30,6 +35,7 @@ class Entry:
     iteration: int
     account: int
     what: int
+    kind: int
 
 
 def header(jobs: Sequence[tuple[str, str]], **about: object) -> bytes:

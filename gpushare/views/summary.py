@@ -101,6 +101,30 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "python_grants": view.python_grants,
         "remaining_bytes": view.held_bytes if view.end_ns else None,
         "alone_s": _alone_s(view, duration_s),
+        "memory": _memory(view),
+    }
+
+
+def _memory(view: JobView) -> dict[str, Any]:
+    """Bytes; for where blocks lie see `shim/src/heap.h`. What is live is of the job's end."""
+    return {
+        "allocations": view.allocations,
+        "frees": view.frees,
+        "bad_frees": view.bad_frees,
+        "live_bytes": view.live_bytes,
+        "live_small_bytes": view.live_small_bytes,
+        "live_persistent_bytes": view.live_persistent_bytes,
+        "live_transient_bytes": view.live_transient_bytes,
+        "live_extents_bytes": view.live_extents_bytes,
+        "reserved_bytes": view.reserved_bytes,
+        "peak_persistent_bytes": view.peak_persistent_bytes,
+        "peak_activation_bytes": view.peak_activation_bytes,
+        "peak_temporary_bytes": view.peak_temporary_bytes,
+        "pages_received": view.pages_received,
+        "mappings": view.mappings,
+        "events": view.events,
+        "device_waits": view.device_waits,
+        "cpu_waits": view.cpu_waits,
     }
 
 
@@ -143,6 +167,8 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
     for job in summary["jobs"]:
         if job["message"]:
             console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False, soft_wrap=True)
+        if job["memory"]["bad_frees"]:
+            console.print(_bad_frees(job), markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
         f"{format_bytes(summary['budget_bytes'])}; the pool's peak was "
@@ -165,6 +191,11 @@ def _times(summary: dict[str, Any]) -> str:
     if summary["turns_s"]:
         text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
     return text
+
+
+def _bad_frees(job: dict[str, Any]) -> str:
+    times = job["memory"]["bad_frees"]
+    return f"{job['name']} freed what was no block of memory, {times} times; --debug-memory tells more"
 
 
 def _status(job: dict[str, Any]) -> str:

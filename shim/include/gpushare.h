@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 4
+#define GS_API_VERSION 5
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_SHARED 0  // the account of what no job owns
@@ -32,6 +32,7 @@ typedef struct gs_config {
   int32_t telemetry_fd;    // memfd of gs_telemetry_bytes(), or -1 for private memory
   int32_t parent_pid;      // the process group is killed when this parent is gone; 0: never
   int32_t log_fd;          // file for the allocation log, or -1
+  int32_t debug_memory;    // 1: remember what is freed, for gs_bad_free_next(), and overwrite it
 } gs_config;
 
 GS_EXPORT int gs_api_version(void);
@@ -39,6 +40,17 @@ GS_EXPORT uint64_t gs_telemetry_bytes(void);
 // Starts pool, sampler and telemetry, once per process. 0, or -1 with gs_last_error() set.
 GS_EXPORT int gs_start(const gs_config* config);
 GS_EXPORT const char* gs_last_error(void);  // of this thread
+// A free that fits no block. Such a free changes nothing and is counted for the job that did it.
+enum gs_bad_free_kind { GS_FREED_TWICE = 1, GS_FREED_INSIDE = 2, GS_FREED_NO_BLOCK = 3 };
+typedef struct gs_bad_free {
+  uint64_t address, bytes;  // what was freed; size of the block (0: none is known)
+  uint64_t offset;          // of the address in the block
+  uint64_t iteration;       // of `freed_by`, when it freed the block before
+  int32_t kind;             // enum gs_bad_free_kind
+  gs_account freer, owner, freed_by;
+} gs_bad_free;
+// The next one that was not read, with debug_memory. 1, or 0 if there is none.
+GS_EXPORT int gs_bad_free_next(gs_bad_free* out);
 // Writes out what the allocation log has buffered. -1 if a part of the log could not be written.
 GS_EXPORT int gs_log_flush(void);
 
@@ -70,6 +82,9 @@ GS_EXPORT int32_t gs_iteration_watch(gs_account job, int32_t nodes);
 // Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
 GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,
                            uint64_t n, uint64_t residue_bytes);
+// The log of the job's profiled iteration: records as with log_fd, but small blocks in their size
+// class. Copies up to `capacity` bytes; returns the log's bytes (0: there is none yet).
+GS_EXPORT uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity);
 // Copies up to `capacity` points; returns the curve's length (0: none yet).
 GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t* residue_bytes, uint64_t* version);

@@ -15,11 +15,11 @@ void AllocationLog::start(int fd) {
 }
 
 void AllocationLog::add(Logged what, uint32_t account, uint64_t stream, uint64_t iteration,
-                        const void* address, uint64_t bytes) {
+                        const void* address, uint64_t bytes, Kind kind) {
   std::lock_guard lock(mutex_);
   if (!on()) return;
   records_.push_back({now_ns(), reinterpret_cast<uint64_t>(address), bytes, stream,
-                      static_cast<uint32_t>(iteration), static_cast<uint16_t>(account), what});
+                      static_cast<uint32_t>(iteration), static_cast<uint8_t>(account), what, kind});
   if (records_.size() == kBuffered) write_out();
 }
 
@@ -30,7 +30,7 @@ void AllocationLog::flush() {
 
 void AllocationLog::write_out() {
   auto* from = reinterpret_cast<const char*>(records_.data());
-  size_t left = records_.size() * sizeof(Record);
+  size_t left = records_.size() * sizeof(LogRecord);
   while (left > 0) {
     ssize_t written = write(fd_, from, left);
     if (written < 0 && errno == EINTR) continue;

@@ -9,7 +9,19 @@
 
 namespace gpushare {
 
-enum class Logged : uint16_t { kAllocated = 1, kFreed, kIterationOpened, kIterationClosed };
+enum class Logged : uint8_t { kAllocated = 1, kFreed, kIterationOpened, kIterationClosed };
+// Of an allocation: as the iteration showed, or kPassing: not expected to outlive it.
+enum class Kind : uint8_t { kUnknown, kPersistent, kActivation, kTemporary, kPassing };
+
+struct LogRecord {
+  uint64_t time_ns, address, bytes, stream;
+  uint32_t iteration;
+  uint8_t account;
+  Logged what;
+  Kind kind;
+  uint8_t unused = 0;
+};
+static_assert(sizeof(LogRecord) == 40);
 
 class AllocationLog {
  public:
@@ -19,24 +31,17 @@ class AllocationLog {
   // A block is logged after it was taken and before it is given back, so that an address never
   // has two owners in the log. `bytes` as asked; 0 where they mean nothing.
   void add(Logged what, uint32_t account, uint64_t stream, uint64_t iteration, const void* address,
-           uint64_t bytes);
+           uint64_t bytes, Kind kind = Kind::kUnknown);
   void flush();
   // errno of the write that ended the log; 0 while all is well.
   int error() const { return error_.load(std::memory_order_relaxed); }
 
  private:
-  struct Record {
-    uint64_t time_ns, address, bytes, stream;
-    uint32_t iteration;
-    uint16_t account;
-    Logged what;
-  };
-  static_assert(sizeof(Record) == 40);
   static constexpr size_t kBuffered = 4096;
   void write_out();
 
   std::mutex mutex_;
-  std::vector<Record> records_;
+  std::vector<LogRecord> records_;
   int fd_ = -1;
   std::atomic<bool> on_{false};
   std::atomic<int> error_{0};

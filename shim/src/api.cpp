@@ -64,6 +64,7 @@ int gs_start(const gs_config* c) {
   if (!r->governor().pool().reserved())
     return fail("the address space of the pool can't be reserved (is vm.overcommit_memory 2?)");
   if (c->log_fd >= 0) r->governor().log().start(c->log_fd);
+  if (c->debug_memory) r->bad_frees().start();
   telemetry->header(kPageBytes, c->page_bytes);
   telemetry->header(kBudget, r->governor().budget_pages() * c->page_bytes);
   telemetry->header(kPoolBase, reinterpret_cast<uint64_t>(r->governor().pool().base()));
@@ -82,6 +83,22 @@ int gs_log_flush(void) {
   r->governor().log().flush();
   int error = r->governor().log().error();
   return error ? fail(strerror(error)) : 0;
+}
+
+int gs_bad_free_next(gs_bad_free* out) {
+  Runtime* r = active();
+  BadFree found;
+  if (!r || !r->bad_frees().next(&found)) return 0;
+  auto account = [](uint32_t id) { return static_cast<gs_account>(id); };
+  *out = {found.address,
+          found.bytes,
+          found.offset,
+          found.iteration,
+          static_cast<int32_t>(found.kind),
+          account(found.freer),
+          account(found.owner),
+          account(found.freed_by)};
+  return 1;
 }
 
 gs_account gs_job_begin(int32_t, int32_t warmup_iterations) {
@@ -164,6 +181,17 @@ uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_
     *version = a.curve_version;
   });
   return length;
+}
+
+uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  uint64_t bytes = 0;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    bytes = a.profiled_log.size() * sizeof(LogRecord);
+    if (capacity) memcpy(out, a.profiled_log.data(), std::min(bytes, capacity));
+  });
+  return bytes;
 }
 
 int gs_progress_get(gs_account job, uint64_t out[4]) {

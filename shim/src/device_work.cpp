@@ -8,15 +8,19 @@
 namespace gpushare {
 
 // The caller has given up the GIL if anything waits on the CPU.
-void Governor::perform(DeviceWork& work, Stream stream) {
-  for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
+void Governor::perform(DeviceWork& work, uint32_t id, Stream stream) {
+  Account& a = accounts_[id];
+  for (auto [account, batch] : work.before_unmapping) a.cpu_waits += fences_.finish(account, batch);
   work.before_unmapping.clear();
   std::ranges::sort(work.mappings, {}, &DeviceWork::Mapping::page);
-  while (!work.mappings.empty()) map_some(work, stream);
+  while (!work.mappings.empty()) a.mappings += map_some(work, stream);
   // A wait in a capture would become part of the graph, and a graph can run on any stream.
   bool on_cpu = stream == Fences::kGone;
   for (auto [account, batch] : work.waits)
-    on_cpu ? fences_.finish(account, batch) : fences_.wait(stream, account, batch);
+    if (on_cpu)
+      a.cpu_waits += fences_.finish(account, batch);
+    else
+      a.device_waits += fences_.wait(stream, account, batch);
   work.waits.clear();
 }
 
@@ -44,8 +48,8 @@ void Governor::make_ready(DeviceWork& work, size_t i, Stream stream) {
   work.merge(std::move(other));
 }
 
-// Neighbours in one call, as long as that goes well; they are off the list then.
-void Governor::map_some(DeviceWork& work, Stream stream) {
+// Neighbours in one call, as long as that goes well; they are off the list then. How many.
+uint64_t Governor::map_some(DeviceWork& work, Stream stream) {
   std::vector<Frame> frames;
   PageIndex first = work.mappings[0].page;
   for (size_t i = 0; i < work.mappings.size() && work.mappings[i].page == first + i; ++i) {
@@ -55,6 +59,7 @@ void Governor::map_some(DeviceWork& work, Stream stream) {
   device_->map(pool_.address(first), frames);
   work.mappings.erase(work.mappings.begin(),
                       work.mappings.begin() + static_cast<ptrdiff_t>(frames.size()));
+  return frames.size();
 }
 
 void Governor::give_up(const DeviceWork& work, uint32_t id) {

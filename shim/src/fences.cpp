@@ -34,7 +34,7 @@ void Fences::remove_stream(Stream stream) {
         if (of == stream) of = kGone;
     // Every batch waits for the mark from now on: memory that the stream used may be freed later.
     a.removed.emplace_back(kGone, device_->record(stream));
-    counters_.events.fetch_add(1, std::memory_order_relaxed);
+    count_events(a, 1);
   }
 }
 
@@ -48,13 +48,18 @@ bool Fences::capturing(const Account& a) const {
   return std::ranges::any_of(a.streams, [this](Stream s) { return device_->capturing(s); });
 }
 
+void Fences::count_events(Account& a, uint64_t n) {
+  counters_.events.fetch_add(n, std::memory_order_relaxed);
+  a.events.fetch_add(n, std::memory_order_relaxed);
+}
+
 void Fences::close_locked(Account& a) {
   // First the number, then the events: what is freed from here on belongs to the next batch.
   Batch batch = a.open.fetch_add(1, std::memory_order_seq_cst);
   a.bytes.store(0, std::memory_order_relaxed);
   Closed closed{batch, {}};
   for (Stream s : a.streams) closed.events.emplace_back(s, device_->record(s));
-  counters_.events.fetch_add(a.streams.size(), std::memory_order_relaxed);
+  count_events(a, a.streams.size());
   a.closed.push_back(std::move(closed));
 }
 
@@ -121,16 +126,18 @@ const Fences::Closed* Fences::find(Account& a, Batch batch) {
   return it == a.closed.end() ? nullptr : &*it;
 }
 
-void Fences::wait(Stream waiter, uint32_t account, Batch batch) {
+uint64_t Fences::wait(Stream waiter, uint32_t account, Batch batch) {
   Account& a = of_[account];
   std::lock_guard lock(a.mutex);
   const Closed* closed = find(a, batch);
-  if (!closed) return;
+  if (!closed) return 0;
   auto known = std::ranges::find(a.waited, waiter, &std::pair<Stream, Batch>::first);
-  if (known != a.waited.end() && known->second >= batch) return;
+  if (known != a.waited.end() && known->second >= batch) return 0;
+  uint64_t waits = 0;
   auto wait_for = [&](const std::pair<Stream, Event>& e) {
     if (e.first == waiter || device_->passed(e.second)) return;
     device_->make_wait(waiter, e.second);
+    ++waits;
     counters_.device_waits.fetch_add(1, std::memory_order_relaxed);
   };
   std::ranges::for_each(a.removed, wait_for);
@@ -139,13 +146,14 @@ void Fences::wait(Stream waiter, uint32_t account, Batch batch) {
     a.waited.emplace_back(waiter, closed->batch);
   else
     known->second = closed->batch;
+  return waits;
 }
 
-void Fences::finish(uint32_t account, Batch batch) {
+bool Fences::finish(uint32_t account, Batch batch) {
   Account& a = of_[account];
   std::unique_lock lock(a.mutex);
   const Closed* closed = find(a, batch);
-  if (!closed) return;
+  if (!closed) return false;
   counters_.cpu_waits.fetch_add(1, std::memory_order_relaxed);
   std::vector<std::pair<Stream, Event>> events = closed->events;
   events.insert(events.end(), a.removed.begin(), a.removed.end());
@@ -154,6 +162,7 @@ void Fences::finish(uint32_t account, Batch batch) {
   for (auto& [stream, event] : events) device_->finish(event);
   lock.lock();
   poll_locked(a);
+  return true;
 }
 
 }  // namespace gpushare

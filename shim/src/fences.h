@@ -67,16 +67,20 @@ class Fences {
   void poll(uint32_t account);
   void poll_all();
 
-  // Makes `waiter` wait on the device for what the batch waits for. Closes an open batch. Throws
-  // DeviceFailure, also if the account captures a graph.
-  void wait(Stream waiter, uint32_t account, Batch batch);
-  // The same on the CPU.
-  void finish(uint32_t account, Batch batch);
+  // Makes `waiter` wait on the device for what the batch waits for: for so many events. Closes an
+  // open batch. Throws DeviceFailure, also if the account captures a graph.
+  uint64_t wait(Stream waiter, uint32_t account, Batch batch);
+  // The same on the CPU. False if the batch has passed already.
+  bool finish(uint32_t account, Batch batch);
 
   struct Counters {
     std::atomic<uint64_t> events{0}, device_waits{0}, cpu_waits{0}, closed_early{0};
   };
   const Counters& counters() const { return counters_; }
+  // Recorded on the account's streams so far.
+  uint64_t events(uint32_t account) const {
+    return of_[account].events.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Closed {
@@ -86,7 +90,7 @@ class Fences {
   struct Account {
     std::mutex mutex;
     std::atomic<Batch> open{1}, passed{0};
-    std::atomic<uint64_t> bytes{0}, batch_bytes{0};
+    std::atomic<uint64_t> bytes{0}, batch_bytes{0}, events{0};
     std::vector<Stream> streams;
     std::vector<std::pair<Stream, Event>> removed;  // marks of streams that are gone, not passed
     std::deque<Closed> closed;                      // oldest first, none of them passed
@@ -96,6 +100,7 @@ class Fences {
   };
 
   bool capturing(const Account& a) const;
+  void count_events(Account& a, uint64_t n);
   void close_locked(Account& a);
   void close_early(Account& a);
   void poll_locked(Account& a);

@@ -19,7 +19,7 @@ void Heap::settle(std::unique_lock<std::mutex>& turn) {
   }
   if (work.empty()) return;  // whoever had the turn has done it
   try {
-    governor_->perform(work, stream());
+    governor_->perform(work, account_, stream());
   } catch (...) {
     // Others may have blocks on these pages. They try again, or give them up with the last block.
     std::lock_guard lock(mutex_);
@@ -88,21 +88,26 @@ void Heap::give_up_pending(PageIndex first, uint64_t n) {
   governor_->give_up(gone, account_);
 }
 
-// With the lock in hand. Bytes of the block that starts at the address; 0: none.
-uint64_t Heap::bytes_at(void* address, Span* span) const {
-  if (span->bytes) return address == governor_->pool().address(span->first) ? span->bytes : 0;
+// With the lock in hand.
+Heap::Found Heap::block_at(void* address, Span* span) const {
+  if (span->bytes) {
+    bool starts = address == governor_->pool().address(span->first);
+    return {starts ? span->bytes : 0, kInExtent};
+  }
   uint64_t offset = static_cast<uint64_t>(static_cast<char*>(address) - span->region->base);
   const Block* b = span->region->at[offset / kGranule];
-  if (!b || !b->used) return 0;
+  if (!b || !b->used) return {};
   offset -= b->first * kGranule;
-  if (!b->slab) return offset == 0 ? b->bytes : 0;
+  if (!b->slab)
+    return {offset == 0 ? b->bytes : 0, b->persistent ? kAmongPersistent : kAmongTransient};
   uint64_t i = offset / b->slab->size;
-  return offset % b->slab->size == 0 && i < b->slab->count && b->slab->used[i] ? b->slab->size : 0;
+  bool used = offset % b->slab->size == 0 && i < b->slab->count && b->slab->used[i];
+  return {used ? b->slab->size : 0, kInSlab};
 }
 
 bool Heap::note_use(void* address, Span* span) {
   std::lock_guard lock(mutex_);
-  if (!bytes_at(address, span)) return false;
+  if (!block_at(address, span).bytes) return false;
   if (counts_.used_elsewhere.try_emplace(address, UsedElsewhere{span, 0}).second)
     counts_.foreign.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -113,24 +118,24 @@ uint64_t Heap::release_or_defer(void* address, Span* span) {
     std::lock_guard lock(mutex_);
     auto it = counts_.used_elsewhere.find(address);
     if (it != counts_.used_elsewhere.end()) {
-      uint64_t bytes = it->second.freed ? 0 : bytes_at(address, span);  // 0: freed twice
-      if (bytes == 0) return 0;
+      auto [bytes, lies] = it->second.freed ? Found{} : block_at(address, span);
+      if (bytes == 0) return 0;  // freed twice
       it->second.freed = governor_->fences().open(account_);
       governor_->fences().count(account_, bytes);
       counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
-      count_free(bytes);
+      count_free(bytes, lies);
       return bytes;
     }
     // While the account captures a graph nothing can be fenced: it leaves later.
-    uint64_t bytes = 0;
+    Found block;
     if (!arena_ && counts_.captures.load(std::memory_order_relaxed))
-      bytes = bytes_at(address, span);
-    if (bytes) {
+      block = block_at(address, span);
+    if (auto [bytes, lies] = block; bytes) {
       counts_.used_elsewhere[address] = {span, governor_->fences().open(account_)};
       governor_->fences().count(account_, bytes);
       counts_.foreign.fetch_add(1, std::memory_order_relaxed);
       counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
-      count_free(bytes);
+      count_free(bytes, lies);
       return bytes;
     }
   }
@@ -178,7 +183,7 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
       if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
     }
   }
-  for (Stream s : waiters) fences.wait(s, a.id, latest);
+  for (Stream s : waiters) a.device_waits += fences.wait(s, a.id, latest);
   bool any = false;
   for (auto [address, span, freed] : chosen) {
     {

@@ -182,8 +182,13 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
 void Governor::learn_kinds(Account& a) {
   PeakKinds at_peak = a.trace.finish();
   std::vector<Kinds::Made> made = a.trace.take_made();
+  std::vector<LogRecord> log = a.trace.take_log(a.id, telemetry_->slot(a.id, kIterations));
   if (made.empty()) return;
   a.at_peak = at_peak;
+  telemetry_->slot(a.id, kPeakPersistent, at_peak.persistent);
+  telemetry_->slot(a.id, kPeakActivation, at_peak.activation);
+  telemetry_->slot(a.id, kPeakTemporary, at_peak.temporary);
+  a.profiled_log = std::move(log);
   a.kinds.learn(std::move(made));
 }
 
@@ -194,6 +199,24 @@ void Governor::changed() {
 
 void Governor::set_state(const Account& a, State state) {
   if (a.id) telemetry_->slot(a.id, kState, a.ended ? kEnded : state);
+}
+
+void Governor::publish_memory(const Account& a) {
+  auto bytes = [](int64_t n) { return static_cast<uint64_t>(std::max<int64_t>(n, 0)); };
+  int64_t in_slabs = a.live;
+  for (uint32_t lies = 0; lies < kPlaces; ++lies) {
+    int64_t live = a.live_at[lies];
+    telemetry_->slot(a.id, static_cast<Slot>(kLivePersistent + lies), bytes(live));
+    in_slabs -= live;
+  }
+  telemetry_->slot(a.id, kLiveInSlabs, bytes(in_slabs));
+  telemetry_->slot(a.id, kReserved, bytes(a.reserved));
+  telemetry_->slot(a.id, kReceived, pool_.counters().received[a.id]);
+  telemetry_->slot(a.id, kMappings, a.mappings);
+  telemetry_->slot(a.id, kEvents, fences_.events(a.id));
+  telemetry_->slot(a.id, kDeviceWaits, a.device_waits);
+  telemetry_->slot(a.id, kCpuWaits, a.cpu_waits);
+  telemetry_->slot(a.id, kBadFrees, a.bad_frees);
 }
 
 void Governor::tick() {
@@ -214,6 +237,7 @@ void Governor::tick() {
     telemetry_->slot(i, kClaim, claim_of(a) * page);
     telemetry_->slot(i, kAllocations, a.allocations);
     telemetry_->slot(i, kFrees, a.frees);
+    publish_memory(a);
   }
   bring_back();
   pump();  // progress alone may have lowered a claim or passed a permit's point

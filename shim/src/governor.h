@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "allocation_log.h"
@@ -51,11 +51,20 @@ struct UsedElsewhere {
   Batch freed;  // 0: not yet
 };
 
+// Where the heap put a block: what it makes of its kind. Small blocks and extents keep off the
+// pages of others, so there it does not matter.
+enum Lies : uint8_t { kAmongPersistent, kAmongTransient, kInExtent, kPlaces, kInSlab = kPlaces };
+
 struct Account {
   std::mutex heaps;  // guards the heaps of the account, and changes of what they count:
   std::atomic<int64_t> live{0}, live_peak{0};  // bytes of blocks handed out
+  std::atomic<int64_t> live_at[kPlaces] = {};  // of these, by where they lie; the rest in slabs
+  std::atomic<int64_t> reserved{0};            // bytes of addresses that are its own
   std::atomic<uint64_t> allocations{0}, frees{0};
-  std::unordered_map<void*, UsedElsewhere> used_elsewhere;
+  // What its allocations cost on the device: pages put behind other addresses, and waits.
+  std::atomic<uint64_t> mappings{0}, device_waits{0}, cpu_waits{0};
+  std::atomic<uint64_t> bad_frees{0};                  // by its threads, of what is no block
+  std::map<void*, UsedElsewhere> used_elsewhere;       // in order, so that runs are alike
   std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
   std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
 
@@ -79,6 +88,7 @@ struct Account {
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;
   PeakKinds at_peak;
+  std::vector<LogRecord> profiled_log;  // of the iteration that was traced
   Permit permit[kAccounts];
   bool live_job() const { return begun && !ended; }
   bool trusted() const { return curve.known() && distrusted == 0; }
@@ -124,7 +134,7 @@ class Governor {
   // Does what pages that were held need before `stream` uses them. Calls the driver: no lock may be
   // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or be
   // given up before the pages are.
-  void perform(DeviceWork& work, Stream stream);
+  void perform(DeviceWork& work, uint32_t id, Stream stream);
   void give_up(const DeviceWork& work, uint32_t id);
   void forget_stream(Stream stream);
   // Uncharges, and wakes whoever can go on. The stream is read under the lock, since it may end.
@@ -183,7 +193,7 @@ class Governor {
   using Lock = std::unique_lock<std::mutex>;
 
   void make_ready(DeviceWork& work, size_t i, Stream stream);
-  void map_some(DeviceWork& work, Stream stream);
+  uint64_t map_some(DeviceWork& work, Stream stream);
 
   uint64_t least_budget() const;
   void settle_budget();
@@ -226,6 +236,7 @@ class Governor {
   uint64_t pump();  // returns how many doors it opened
   void changed();
   void set_state(const Account& a, State state);
+  void publish_memory(const Account& a);
   bool all_parked(uint32_t except, bool set_up_too) const;
   bool stuck(bool among_open) const;
   bool all_threads_wait() const;

@@ -52,17 +52,21 @@ T add(std::atomic<T>& counter, T change) {
 }
 }  // namespace
 
-void Heap::count_allocation(uint64_t bytes) {
+void Heap::count_allocation(uint64_t bytes, Lies lies) {
   int64_t live = add(counts_.live, static_cast<int64_t>(bytes));
+  if (lies != kInSlab) add(counts_.live_at[lies], static_cast<int64_t>(bytes));
   if (live > counts_.live_peak.load(std::memory_order_relaxed))
     counts_.live_peak.store(live, std::memory_order_relaxed);
   add(counts_.allocations, uint64_t{1});
 }
 
-void Heap::count_free(uint64_t bytes) {
+void Heap::count_free(uint64_t bytes, Lies lies) {
   add(counts_.live, -static_cast<int64_t>(bytes));
+  if (lies != kInSlab) add(counts_.live_at[lies], -static_cast<int64_t>(bytes));
   add(counts_.frees, uint64_t{1});
 }
+
+void Heap::count_reserved(int64_t bytes) { add(counts_.reserved, bytes); }
 
 Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
   Allocation made = allocate_any(bytes, no_wait, persistent);
@@ -81,11 +85,13 @@ Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persisten
 void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   uint64_t pages = (bytes + page_bytes_ - 1) / page_bytes_;
   PageIndex first = take_kept(&pages);
-  if (first == kNoPage) first = take_extent(pages, no_wait, bytes);
+  bool kept = first != kNoPage;
+  if (!kept) first = take_extent(pages, no_wait, bytes);
   auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
   map_->set(first, pages, span);
   std::lock_guard lock(mutex_);
-  count_allocation(bytes);
+  count_allocation(bytes, kInExtent);
+  if (!kept) count_reserved(static_cast<int64_t>(pages * page_bytes_));
   return governor_->pool().address(first);
 }
 
@@ -119,7 +125,7 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
     try {
       std::optional<GilReleased> released;
       if (!work.before_unmapping.empty()) released.emplace();
-      governor_->perform(work, stream());
+      governor_->perform(work, account_, stream());
     } catch (...) {
       governor_->give_up(work, account_);
       governor_->unhold(first, pages, account_, stream(), true);
@@ -135,9 +141,12 @@ uint64_t Heap::release_extent(Span* span, bool count) {
   bool keep = arena_;
   if (!keep) governor_->unhold(span->first, span->pages, account_, stream_, true);
   std::lock_guard lock(mutex_);
-  if (keep) kept_extents_.emplace(span->pages, span->first);
+  if (keep)
+    kept_extents_.emplace(span->pages, span->first);
+  else
+    count_reserved(-static_cast<int64_t>(span->pages * page_bytes_));
   delete span;
-  if (count) count_free(bytes);
+  if (count) count_free(bytes, kInExtent);
   return bytes;
 }
 
@@ -152,14 +161,37 @@ uint64_t Heap::release_now(void* address, Span* span, bool count) {
   Block* b = r->at[offset / kGranule];
   if (!b || !b->used) return 0;
   uint64_t bytes = 0;
+  Lies lies = b->slab ? kInSlab : b->persistent ? kAmongPersistent : kAmongTransient;
   if (b->slab) {
     bytes = release_small(b->slab, offset - b->first * kGranule);
   } else if (offset == b->first * kGranule) {
     bytes = b->bytes;
     release_block(b);
   }
-  if (bytes && count) count_free(bytes);
+  if (bytes && count) count_free(bytes, lies);
   return bytes;
+}
+
+uint64_t Heap::bytes_at(void* address, Span* span) {
+  std::lock_guard lock(mutex_);
+  return block_at(address, span).bytes;
+}
+
+uint64_t Heap::block_around(const void* address, Span* span, uint64_t* offset) {
+  std::lock_guard lock(mutex_);
+  const char* base = governor_->pool().address(span->first);
+  uint64_t at = static_cast<uint64_t>(static_cast<const char*>(address) - base);
+  *offset = at;
+  if (span->bytes) return at < span->bytes ? span->bytes : 0;
+  uint64_t granule = at / kGranule;
+  while (!span->region->at[granule]) --granule;
+  const Block* b = span->region->at[granule];
+  if (!b->used) return 0;
+  *offset = at - b->first * kGranule;
+  if (!b->slab) return *offset < b->bytes ? b->bytes : 0;
+  uint64_t i = *offset / b->slab->size;
+  *offset %= b->slab->size;
+  return i < b->slab->count && b->slab->used[i] ? b->slab->size : 0;
 }
 
 void Heap::trim() {

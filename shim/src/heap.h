@@ -83,6 +83,10 @@ class Heap {
   // Another stream uses the block too: once it is freed, nobody gets it before that use has ended.
   // False for an address that is no block's start.
   bool note_use(void* address, Span* span);
+  // Bytes of the block that starts at the address; 0: none does.
+  uint64_t bytes_at(void* address, Span* span);
+  // The same of the block that the address lies in, and where in it.
+  uint64_t block_around(const void* address, Span* span, uint64_t* offset);
   // The stream is gone; blocks can be released but no longer be allocated.
   void end_stream();
   // The graph is gone.
@@ -109,7 +113,11 @@ class Heap {
   PageIndex take_extent(uint64_t pages, bool no_wait, uint64_t bytes);
   PageIndex take_kept(uint64_t* pages);
   uint64_t release_or_defer(void* address, Span* span);
-  uint64_t bytes_at(void* address, Span* span) const;
+  struct Found {
+    uint64_t bytes = 0;  // 0: no block starts there
+    Lies lies = kInSlab;
+  };
+  Found block_at(void* address, Span* span) const;
   uint64_t release_small(Slab* slab, uint64_t offset);
   void release_block(Block* block);
   uint64_t release_extent(Span* span, bool count);
@@ -122,8 +130,9 @@ class Heap {
   bool ended() const { return stream() == Fences::kGone && !arena_; }
   void drop_kept();
   // With the lock in hand.
-  void count_allocation(uint64_t bytes);
-  void count_free(uint64_t bytes);
+  void count_allocation(uint64_t bytes, Lies lies);
+  void count_free(uint64_t bytes, Lies lies);
+  void count_reserved(int64_t bytes);
 
   struct Missing {
     uint32_t count, first, last;  // pages of a region

@@ -79,7 +79,10 @@ void Pool::use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, De
   PageIndex from = frames_.page(f);
   if (from != kNoPage) {
     const Page& last = page_[from];
-    if (last.account != account && last.account != kNobody) ++counters_.changed_owner;
+    if (last.account != account && last.account != kNobody) {
+      ++counters_.changed_owner;
+      ++counters_.received[account];
+    }
     if (aliases_ || from == page)
       wait_for_last_use(last, account, stream, work);
     else

@@ -53,7 +53,8 @@ struct DeviceWork {
 struct PoolCounters {
   uint64_t dropped = 0;        // frames taken from one address for another
   uint64_t changed_owner = 0;  // frames that passed from one account to another
-  uint64_t mapped = 0;         // frames put behind another address
+  std::vector<uint64_t> received = std::vector<uint64_t>(kNobody);  // the same, by who got them
+  uint64_t mapped = 0;  // frames put behind another address
 };
 
 class Pool {

@@ -135,6 +135,7 @@ Region* Heap::add_region() {
   regions_.push_back(r);
   map_->set(first, pages, &r->span);
   link(b);
+  count_reserved(static_cast<int64_t>(region_bytes_));
   return r;
 }
 
@@ -163,6 +164,7 @@ void Heap::remove_region(Region* r) {
   delete_block(b);
   map_->set(r->span.first, r->span.pages, nullptr);
   governor_->release_range(r->span.first, r->span.pages);
+  count_reserved(-static_cast<int64_t>(region_bytes_));
   regions_.erase(std::find(regions_.begin(), regions_.end(), r));
   delete r;
 }
@@ -238,8 +240,10 @@ void Heap::drop_kept() {
       give_up_pending(r->span.first + p, 1);
       governor_->unhold(r->span.first + p, 1, account_, stream_, false);
     }
-  for (auto [pages, first] : kept_extents_)
+  for (auto [pages, first] : kept_extents_) {
     governor_->unhold(first, pages, account_, stream_, true);
+    count_reserved(-static_cast<int64_t>(pages * page_bytes_));
+  }
   kept_extents_.clear();
 }
 
@@ -289,7 +293,7 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
         partial_[slab->size_class] = slab;
       } else {
         b->region->at[b->first] = b;
-        count_allocation(bytes);
+        count_allocation(bytes, persistent ? kAmongPersistent : kAmongTransient);
       }
       return address;
     }

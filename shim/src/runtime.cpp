@@ -1,6 +1,7 @@
 #include "runtime.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gpushare {
 
@@ -61,6 +62,13 @@ bool Runtime::will_persist(Account& a, uint64_t bytes) const {
   return true;
 }
 
+// For the log: what the profiled iteration lets expect of the next allocation.
+Kind Runtime::expected_kind(const Account& a, uint64_t bytes) const {
+  if (!a.in_iteration.load(std::memory_order_relaxed) || !a.kinds.learned()) return Kind::kUnknown;
+  bool stays = a.kinds.persistent(a.recorder.ordinal(), bytes);
+  return stays ? Kind::kPersistent : Kind::kPassing;
+}
+
 void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait,
                         uint32_t arena) {
   Account& a = governor_.account(account);
@@ -70,32 +78,59 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
     reclaim(governor_, a, false);
     governor_.pass_door(account);
   }
+  Kind kind = governor_.log().on() ? expected_kind(a, bytes) : Kind::kUnknown;
   auto [p, block_bytes] =
       heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed));
-  if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes);
-  if (governor_.log().on()) log(Logged::kAllocated, account, stream, p, bytes);
+  if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes, stream);
+  if (governor_.log().on()) log(Logged::kAllocated, account, stream, p, bytes, kind);
   return p;
 }
 
-void Runtime::log(Logged what, uint32_t account, Stream stream, const void* address,
-                  uint64_t bytes) {
-  governor_.log().add(what, account, stream, telemetry_->slot(account, kIterations), address,
-                      bytes);
+void Runtime::log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes,
+                  Kind kind) {
+  governor_.log().add(what, account, stream, telemetry_->slot(account, kIterations), address, bytes,
+                      kind);
 }
 
 bool Runtime::release(void* address) {
   Span* span = map_.find(governor_.pool().index(address));
-  if (!span) return false;
+  if (!span) return refuse_free(address, nullptr);
   Heap* heap = span->heap;
   Account& a = governor_.account(heap->account());
   if (governor_.log().on()) log(Logged::kFreed, a.id, heap->stream(), address, 0);
+  if (bad_frees_.on()) remember_free(address, span);
   uint64_t bytes = heap->release(address, span);
-  if (bytes == 0) return false;
-  if (a.tracing.load(std::memory_order_relaxed)) a.trace.freed(address, bytes);
+  if (bytes == 0) return refuse_free(address, span);
+  if (a.tracing.load(std::memory_order_relaxed)) a.trace.freed(address, bytes, heap->stream());
   governor_.fences().close_if_full(a.id);
   return true;
+}
+
+// What was freed can't tell what it was any more, so this comes before. Who still reads it finds
+// numbers that are no one's.
+void Runtime::remember_free(void* address, Span* span) {
+  constexpr int kFreedByte = 0xDB;
+  uint64_t bytes = span->heap->bytes_at(address, span);
+  if (bytes == 0) return;
+  uint32_t freer = thread_state.account;
+  bad_frees_.freed(address, bytes, span->heap->account(), freer,
+                   telemetry_->slot(freer, kIterations));
+  if (!governor_.asynchronous()) memset(address, kFreedByte, bytes);
+}
+
+bool Runtime::refuse_free(const void* address, Span* span) {
+  uint32_t freer = thread_state.account;
+  governor_.account(freer).bad_frees.fetch_add(1, std::memory_order_relaxed);
+  if (!bad_frees_.on()) return false;
+  BadFree inside = {};
+  if (span) {
+    inside.bytes = span->heap->block_around(address, span, &inside.offset);
+    inside.owner = span->heap->account();
+  }
+  bad_frees_.report(address, freer, inside);
+  return false;
 }
 
 bool Runtime::note_use(void* address, Stream stream) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../include/gpushare.h"
+#include "bad_frees.h"
 #include "governor.h"
 #include "heap.h"
 
@@ -21,9 +22,11 @@ class Runtime {
 
   Governor& governor() { return governor_; }
   Telemetry& telemetry() { return *telemetry_; }
+  BadFrees& bad_frees() { return bad_frees_; }
   bool contains(const void* address) const { return pool_contains_->contains(address); }
 
   void* allocate(uint64_t bytes, uint32_t account, Stream stream, bool no_wait, uint32_t arena = 0);
+  // False for an address that is no block's start: nothing was changed.
   bool release(void* address);
   // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
   bool note_use(void* address, Stream stream);
@@ -51,10 +54,15 @@ class Runtime {
   Heap& find_heap(uint32_t account, Stream stream, uint32_t arena);
   std::set<uint32_t> arenas(uint32_t account);
   bool will_persist(Account& a, uint64_t bytes) const;
-  void log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes);
+  bool refuse_free(const void* address, Span* span);
+  void remember_free(void* address, Span* span);
+  Kind expected_kind(const Account& a, uint64_t bytes) const;
+  void log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes,
+           Kind kind = Kind::kUnknown);
 
   Telemetry* telemetry_;
   Governor governor_;
+  BadFrees bad_frees_;
   const Pool* pool_contains_;
   PageMap map_;
   uint64_t region_bytes_;

@@ -38,7 +38,7 @@ Heap::Allocation Heap::allocate_small(uint64_t bytes, bool no_wait) {
           partial_[c] = s->next;
           if (s->next) s->next->previous = nullptr;
         }
-        count_allocation(s->size);
+        count_allocation(s->size, kInSlab);
         return {s->base + uint64_t{i} * s->size, s->size};
       }
     }

@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 3;
+constexpr uint64_t kTelemetryVersion = 4;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
 constexpr uint64_t kWakesAt =
@@ -79,7 +79,21 @@ enum Slot : uint32_t {
   kRefusal,
   kOthersKeep,
   kCopiesOut,
-  kCopiedOut
+  kCopiedOut,
+  kLivePersistent,  // of middle size; as is the next
+  kLiveTransient,
+  kLiveInExtents,
+  kLiveInSlabs,
+  kReserved,  // bytes of addresses
+  kReceived,  // pages that another account had
+  kMappings,
+  kEvents,
+  kDeviceWaits,
+  kCpuWaits,        // for the device
+  kPeakPersistent,  // live at the profiled peak; as are the next
+  kPeakActivation,
+  kPeakTemporary,
+  kBadFrees
 };
 enum State : uint64_t {
   kEmpty,

@@ -69,7 +69,7 @@ class Program {
     CHECK(telemetry_.open(-1));
     uint64_t budget = ((scarce_ ? 80 : 24) + random_() % 40) * kPage,
              region = scarce_ ? kSmallRegion : kRegion;
-    gs_config config{budget, kPage, region, scarce_, GS_UNMANAGED, -1, 0, -1};
+    gs_config config{budget, kPage, region, scarce_, GS_UNMANAGED, -1, 0, -1, 0};
     runtime_ = std::make_unique<Runtime>(config, &device_, &telemetry_);
     size_t jobs = 1 + random_() % 3, streams = 0;
     for (size_t j = 0; j < jobs; ++j) begin_job(streams);
@@ -309,9 +309,30 @@ class Program {
     sums_.early += f.closed_early;
     sums_.mapped += g.pool().counters().mapped;
     sums_.changed_owner += g.pool().counters().changed_owner;
+    each_account_has_its_share();
     if (may_wait) return;  // the device's clock does not know of the CPU's waits
     sums_.device_time += fake_cuda_device_time();
     sums_.ideal_time += fake_cuda_ideal_time();
+  }
+
+  // What is counted for accounts is what happened, and nothing is left when all has been freed.
+  void each_account_has_its_share() {
+    Governor& g = runtime_->governor();
+    uint64_t mappings = 0, waits = 0, events = 0, received = 0;
+    for (uint32_t id = 0; id < kAccounts; ++id) {
+      Account& a = g.account(id);
+      for (const auto& live : a.live_at) CHECK(live == 0);
+      CHECK(a.live == 0);
+      mappings += a.mappings;
+      waits += a.device_waits;
+      events += g.fences().events(id);
+      received += g.pool().counters().received[id];
+    }
+    CHECK(received == g.pool().counters().changed_owner);
+    CHECK(events == g.fences().counters().events);
+    if (faulty) return;  // what was done before a failure is not counted
+    CHECK(waits == g.fences().counters().device_waits);
+    CHECK(mappings == g.pool().counters().mapped);
   }
 
   std::mt19937_64 random_;

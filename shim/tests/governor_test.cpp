@@ -147,25 +147,30 @@ void two_that_overlap_let_a_third_in() {
   for (auto& t : threads) t.join();
 }
 
-// Two threads of job 2 allocate while its door is shut: neither goes on before it opens, and the
-// mark that one makes next finds no thread still waiting at the door before.
+// Two threads of job 2 allocate while its door is shut, and job 3 comes in between: neither goes on
+// before the door opens, then both do, though job 3 asked before the second.
 void the_door_is_shut_for_each_thread() {
   World w(Policy::kZico, 100);
-  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
   w.governor.mark(1), w.governor.pass_door(1);  // not profiled: alone
-  w.governor.mark(2);
+  w.governor.mark(2), w.governor.mark(3);
   std::atomic<int> in{0};
   std::vector<std::thread> threads;
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&] {
-      w.governor.pass_door(2);
-      ++in;
+  auto come = [&](uint32_t id, uint32_t waiting) {
+    threads.emplace_back([&, id] {
+      w.governor.pass_door(id);
+      if (id == 2) ++in;
     });
-  std::this_thread::sleep_for(milliseconds(50));
+    for (uint32_t now = 0; now < waiting;)
+      w.governor.inspect(id, [&](const Account& a) { now = a.waiting_threads; });
+  };
+  come(2, 1), come(3, 1), come(2, 2);
   CHECK(in == 0);
   w.governor.end_job(1);
-  for (auto& t : threads) t.join();
+  threads[0].join(), threads[2].join();
   CHECK(w.telemetry.slot(2, kIterations) == 0);
+  w.governor.end_job(3);
+  threads[1].join();
   w.governor.mark(2), w.governor.pass_door(2);
   CHECK(w.telemetry.slot(2, kIterations) == 1);
   w.governor.end_job(2);

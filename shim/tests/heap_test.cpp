@@ -165,17 +165,52 @@ void a_trace_tells_what_remains() {
   Trace trace;
   char bytes[4];
   trace.start(0);
-  trace.allocated(&bytes[0], 10);
-  trace.allocated(&bytes[1], 20);
-  trace.freed(&bytes[0], 10);
-  trace.allocated(&bytes[0], 30);
-  trace.freed(&bytes[3], 5);  // older
+  trace.allocated(&bytes[0], 10, 0);
+  trace.allocated(&bytes[1], 20, 0);
+  trace.freed(&bytes[0], 10, 0);
+  trace.allocated(&bytes[0], 30, 0);
+  trace.freed(&bytes[3], 5, 0);  // older
   trace.finish();
   std::vector<Kinds::Made> made = trace.take_made();
   CHECK(made.size() == 3);
   CHECK(made[0].bytes == 10 && !made[0].persistent);
   CHECK(made[1].bytes == 20 && made[1].persistent);
   CHECK(made[2].bytes == 30 && made[2].persistent);
+  std::vector<LogRecord> log = trace.take_log(3, 7);
+  CHECK(log.size() == 7 && log[0].what == Logged::kIterationOpened);
+  CHECK(log[6].what == Logged::kIterationClosed);
+  CHECK(log[1].kind == Kind::kTemporary && log[2].kind == Kind::kPersistent);
+  CHECK(log[3].what == Logged::kFreed && log[3].address == log[1].address);
+  CHECK(log[4].bytes == 30 && log[4].kind == Kind::kPersistent);
+  for (size_t i = 1; i < log.size(); ++i) {
+    CHECK(log[i].time_ns >= log[i - 1].time_ns);
+    CHECK(log[i].account == 3 && log[i].iteration == 7);
+  }
+}
+
+void counts_where_blocks_lie() {
+  World w;
+  Account& a = w.governor.account(1);
+  auto live = [&](Lies lies) { return static_cast<uint64_t>(a.live_at[lies]); };
+  auto take = [&](uint64_t bytes, bool persistent) {
+    return static_cast<char*>(w.heap.allocate(bytes, false, persistent).address);
+  };
+  char* small = take(1000, true);
+  CHECK(a.live == 1024);
+  char* kept = take(100'000, true);
+  char* passing = take(200'000, false);
+  CHECK(live(kAmongPersistent) == 100'000 && live(kAmongTransient) == 200'000);
+  CHECK(a.reserved == static_cast<int64_t>(kRegion));
+  char* extent = take(17 << 20, true);
+  CHECK(live(kInExtent) == 17 << 20);
+  CHECK(a.reserved == static_cast<int64_t>(kRegion + (18 << 20)));
+  CHECK(a.live == 1024 + 300'000 + (17 << 20));
+  w.release(extent, 17 << 20), w.release(passing, 200'000), w.release(kept, 100'000);
+  CHECK(a.reserved == static_cast<int64_t>(kRegion));
+  w.release(small, 1024);
+  for (const auto& at : a.live_at) CHECK(at == 0);
+  w.heap.trim();
+  CHECK(a.reserved == 0);
 }
 
 }  // namespace
@@ -187,6 +222,7 @@ int main() {
   what_an_iteration_keeps_is_foreseen();
   a_trace_tells_what_remains();
   refuses_what_is_no_block();
+  counts_where_blocks_lie();
   too_much_is_an_error_with_figures();
   printf("heap: ok\n");
 }
