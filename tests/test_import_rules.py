@@ -6,13 +6,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent / "gpushare"
 BASE = {"errors", "units", "jobs", "native", "__init__"}
 MAY = {
-    "commands": {"commands", "launcher", "views", "profiles"},
+    "commands": {"commands", "launcher", "views", "simulation", "profiles"},
     "launcher": {"launcher", "profiles", "telemetry"},
     "host": {"host", "isolation", "framework", "scheduling"},
     "isolation": {"isolation"},
     "framework": {"framework", "isolation"},
     "profiles": {"profiles"},
     "scheduling": {"scheduling"},
+    "simulation": {"simulation", "scheduling", "profiles"},
     "telemetry": {"telemetry"},
     "views": {"views", "telemetry", "profiles", "launcher.results"},
 }

@@ -15,6 +15,11 @@ static void* map_lazily(size_t bytes) {
   return p == MAP_FAILED ? nullptr : p;
 }
 
+Recorder::~Recorder() {
+  if (time_) munmap(time_, kCapacity * sizeof *time_);
+  if (held_) munmap(held_, kCapacity * sizeof *held_);
+}
+
 bool Recorder::reserve() {
   if (held_) return true;
   time_ = static_cast<std::atomic<uint64_t>*>(map_lazily(kCapacity * sizeof *time_));

@@ -14,6 +14,7 @@ class Recorder {
   static constexpr uint32_t kCapacity = 1u << 20;  // allocations of one iteration that are recorded
   static constexpr uint32_t kAllTimed = 8192;      // beyond these, every 64th allocation is timed
 
+  ~Recorder();
   bool reserve();
   void restart(uint64_t start_ns) {
     start_ns_.store(start_ns, std::memory_order_relaxed);
@@ -33,7 +34,7 @@ class Recorder {
  private:
   std::atomic<uint32_t> next_{0};
   std::atomic<uint64_t> start_ns_{0};
-  std::atomic<uint32_t>* held_ = nullptr;  // mapped once, never given back
+  std::atomic<uint32_t>* held_ = nullptr;  // mapped once
   std::atomic<uint64_t>* time_ = nullptr;
 };
 

@@ -62,30 +62,42 @@ void Governor::mark(uint32_t id) {
 
 void Governor::pass_door(uint32_t id) {
   Lock lock(mutex_);
+  Waiter w{.id = id, .pages = 0, .since_ns = 0, .wake = {}};
+  if (!come_to_door(w)) return;
+  sleep(w, lock);
+  leave_door(w, lock);
+}
+
+bool Governor::come_to_door(Waiter& w) {
+  uint32_t id = w.id;
   Account& a = accounts_[id];
-  if (!a.door_pending.load() || a.ended) return;
+  if (!a.door_pending.load() || a.ended) return false;
   // All threads of a job that allocate wait until its door opens, not only the first to come: the
   // others would compute an iteration that nobody has let begin.
-  bool first = std::ranges::none_of(door_waiters_, [&](const Waiter* w) { return w->id == id; });
-  if (first && a.open) close(a);
-  if (first && may_open(a, nullptr)) {
+  w.first = std::ranges::none_of(door_waiters_, [&](const Waiter* o) { return o->id == id; });
+  if (w.first && a.open) close(a);
+  if (w.first && may_open(a, nullptr)) {
     open(a);
     pump();
-    return;
+    return false;
   }
-  Waiter w{.id = id, .pages = 0, .since_ns = now_ns(), .wake = {}};
+  w.since_ns = now_ns();
   door_waiters_.push_back(&w);
-  if (first) {
+  if (w.first) {
     set_state(a, kAtDoor);
     telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
     pump();
   }
-  sleep(w, lock);
-  if (first) {
+  return true;
+}
+
+void Governor::leave_door(const Waiter& w, Lock& lock) {
+  Account& a = accounts_[w.id];
+  if (w.first) {
     uint64_t now = now_ns();
-    telemetry_->add(id, kDoorWaitNs, now - w.since_ns);
-    telemetry_->event(id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
-    if (w.granted_ns) telemetry_->wake(id, now - w.granted_ns);
+    telemetry_->add(a.id, kDoorWaitNs, now - w.since_ns);
+    telemetry_->event(a.id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
+    if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
   }
   if (w.refused) {
     a.door_pending = false;

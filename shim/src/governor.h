@@ -100,6 +100,8 @@ struct PoolState {
 };
 
 class Governor {
+  friend class Simulation;
+
  public:
   Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
            uint64_t address_pages, Telemetry* telemetry);
@@ -188,6 +190,8 @@ class Governor {
     uint64_t since_ns, granted_ns = 0;
     uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
     bool done = false, refused = false, no_wait = false;
+    State before = kEmpty;  // what the job did when it began to wait for memory
+    bool first = false;     // of the job's threads at the door
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -205,7 +209,9 @@ class Governor {
   uint64_t claim_of(const Account& a) const;
   bool others_open(const Account& a) const;
   bool others_live(const Account& a) const;
-  // Whether the job could run by itself if the others kept what they hold, and `more` pages.
+  // What is left of it when the job is at its door.
+  uint64_t keeps(const Account& a) const;
+  // Whether the job could run by itself beside what the others keep, and `more` pages.
   bool fits_beside_residues(const Account& a, uint64_t more) const;
   bool leaves_room(const Account& a, uint64_t n) const;
   // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
@@ -223,6 +229,12 @@ class Governor {
   uint64_t others_hold(const Account& a) const;  // pages of other jobs
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock);
+  // Waiting in halves: who has no thread to sleep in (simulation.cpp) does the second one when the
+  // waiter is done. come_to_door says whether there is something to wait for.
+  void begin_memory_wait(Waiter& w);
+  void end_memory_wait(const Waiter& w);
+  bool come_to_door(Waiter& w);
+  void leave_door(const Waiter& w, Lock& lock);
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
 

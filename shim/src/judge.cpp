@@ -51,10 +51,17 @@ bool Governor::others_measured(const Account& a) const {
   return false;
 }
 
-bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
+uint64_t Governor::keeps(const Account& a) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
-  uint64_t most = a.open ? claim_of(a) : a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
-  return held_ - held + more + most <= planned_budget();
+  return a.open && a.curve.known() ? std::min(held, a.curve.residue()) : held;
+}
+
+// Of a whole iteration, whatever part of one is still to come now: it is the next that must fit.
+bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
+  uint64_t sum = more + std::max(keeps(a), a.curve.known() ? a.curve.claim(0) : 0);
+  for (const Account& o : accounts())
+    if (o.id != a.id) sum += keeps(o);
+  return sum <= planned_budget();
 }
 
 bool Governor::leaves_room(const Account& a, uint64_t n) const {

@@ -17,6 +17,11 @@ bool Telemetry::open(int fd) {
   return true;
 }
 
+void Telemetry::close() {
+  if (words_) munmap(words_, kTelemetryBytes);
+  words_ = nullptr;
+}
+
 void Telemetry::event(uint32_t account, EventKind kind, uint64_t value, uint64_t time_ns) {
   uint64_t head = slot(account, kRingHead);
   uint64_t rings = (kHeaderBytes + kAccounts * kSlotBytes) / 8;

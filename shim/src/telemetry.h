@@ -121,6 +121,8 @@ class Telemetry {
  public:
   // Maps the memfd, or private memory if fd < 0. False if it can't be mapped.
   bool open(int fd);
+  // Unmaps it; for who has opened one that nobody uses any more.
+  void close();
   void header(Header word, uint64_t value) { store(words_ + word, value); }
   void slot(uint32_t account, Slot word, uint64_t value) { store(slot_word(account, word), value); }
   void add(uint32_t account, Slot word, uint64_t value) {

@@ -17,20 +17,30 @@ constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock) {
   Waiter w{.id = a.id, .pages = n, .since_ns = now_ns(), .no_wait = no_wait, .wake = {}};
-  State before = static_cast<State>(telemetry_->slot(a.id, kState));
+  begin_memory_wait(w);
+  sleep(w, lock);
+  end_memory_wait(w);
+  if (w.refused) refuse(a, n, bytes, lock);
+}
+
+void Governor::begin_memory_wait(Waiter& w) {
+  Account& a = accounts_[w.id];
+  w.before = static_cast<State>(telemetry_->slot(a.id, kState));
   memory_waiters_.push_back(&w);
   set_state(a, kWaitingForMemory);
   telemetry_->add(a.id, kWaits, 1);
-  telemetry_->event(a.id, kMemoryWaitBegin, n * pool_.page_bytes(), w.since_ns);
-  sleep(w, lock);
-  set_state(a, before);
+  telemetry_->event(a.id, kMemoryWaitBegin, w.pages * pool_.page_bytes(), w.since_ns);
+}
+
+void Governor::end_memory_wait(const Waiter& w) {
+  Account& a = accounts_[w.id];
+  set_state(a, w.before);
   uint64_t now = now_ns(), waited = now - w.since_ns;
   a.paused_ns += waited;
   a.recorder.skip(waited);
   telemetry_->add(a.id, kMemoryWaitNs, waited);
   telemetry_->event(a.id, kMemoryWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
   if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
-  if (w.refused) refuse(a, n, bytes, lock);
 }
 
 // Waits until someone has set w.done. The waiter is in one of the lists, and its granter removes

@@ -1,0 +1,194 @@
+"""The shim's governor under a virtual clock, for the simulator: its doors, permits, safety check and waits."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gpushare.native import library
+from gpushare.native.library import NativeError, lib
+from gpushare.native.shim import NEVER, POLICIES, PoolState
+
+
+class Answer(IntEnum):
+    """What becomes of a step."""
+
+    GOES_ON = 0
+    WAITS = 1
+    REFUSED = 2
+
+
+@dataclass(frozen=True)
+class JobCounters:
+    """A simulated job as the governor counts it: bytes, nanoseconds and numbers."""
+
+    held_bytes: int
+    iterations: int
+    ordinal: int
+    curve_length: int
+    solo_ns: int
+    door_wait_ns: int
+    memory_wait_ns: int
+    memory_waits: int
+    overruns: int
+    refusals: int
+    copies_out: int
+    shift_sum_ns: int
+    shift_count: int
+    curve_version: int
+
+
+@dataclass(frozen=True)
+class GovernorCurve:
+    """What the governor knows of a job's iterations: bytes and nanoseconds by allocation ordinal."""
+
+    held_bytes: list[int]
+    time_ns: list[int]
+    residue_bytes: int
+
+
+class SimulatedGovernor:
+    """One governor of its own. Times are nanoseconds of its virtual clock, sizes are bytes.
+
+    A job that was told to wait does nothing until `ready` names it and `look` has answered.
+
+    :raises NativeError: the arguments are out of range.
+    """
+
+    def __init__(self, *, policy: str, page_bytes: int, budget_bytes: int) -> None:
+        library.load()
+        self._shim = lib()
+        self._page_bytes = page_bytes
+        self._handle: int | None = self._shim.gs_sim_begin(POLICIES[policy], page_bytes, budget_bytes)
+        if self._handle is None:
+            raise NativeError(
+                f"a simulation needs a budget of at least a page, but got {budget_bytes} bytes "
+                f"in pages of {page_bytes}"
+            )
+
+    def __enter__(self) -> SimulatedGovernor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what it took from the system."""
+        if self._handle is not None:
+            self._shim.gs_sim_end(self._handle)
+            self._handle = None
+
+    def set_time(self, now_ns: int) -> None:
+        """The clock's next value; it never goes back."""
+        self._shim.gs_sim_time(self._handle, now_ns + 1)  # 0 stands for never there
+
+    def job_begin(self, held_bytes: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> int:
+        """A job with the curve of its profile; with an empty one it is measured first. Its account.
+
+        :raises NativeError: there are 63 jobs already.
+        """
+        array = ctypes.c_uint64 * max(1, len(held_bytes))
+        account: int = self._shim.gs_sim_job_begin(
+            self._handle, array(*held_bytes), array(*time_ns), len(held_bytes), residue_bytes
+        )
+        if account < 0:
+            raise NativeError("too many jobs: a host runs at most 63")
+        return account
+
+    def hold(self, account: int, held_bytes: int) -> Answer:
+        """The job's next allocation, or what it frees, makes it hold so much."""
+        return Answer(self._shim.gs_sim_hold(self._handle, account, held_bytes))
+
+    def free(self, account: int, held_bytes: int) -> None:
+        """Frees until it holds no more than this; no allocation of the iteration."""
+        self._shim.gs_sim_free(self._handle, account, held_bytes)
+
+    def door(self, account: int) -> Answer:
+        """The job's set-up or iteration ended; the next iteration is at the door."""
+        return Answer(self._shim.gs_sim_door(self._handle, account))
+
+    def look(self, account: int) -> Answer:
+        """Whether a job that waits still does."""
+        return Answer(self._shim.gs_sim_look(self._handle, account))
+
+    def ready(self) -> list[int]:
+        """Accounts that waited and do no longer; `look` says how it ended."""
+        bits: int = self._shim.gs_sim_ready(self._handle)
+        return [i for i in range(bits.bit_length()) if bits >> i & 1] if bits else []
+
+    def refusal(self) -> str:
+        """Why the last one was refused, with the figures."""
+        text: bytes = self._shim.gs_sim_refusal(self._handle)
+        return text.decode()
+
+    def job_end(self, account: int) -> None:
+        """The job is over: all that it holds comes back."""
+        self._shim.gs_sim_job_end(self._handle, account)
+
+    def tick(self) -> None:
+        """What the sampler does every 10 ms: doors that progress alone has opened, and wedges."""
+        self._shim.gs_sim_tick(self._handle)
+
+    def version(self) -> int:
+        """Rises when something changed that policies look at."""
+        version: int = self._shim.gs_sim_version(self._handle)
+        return version
+
+    def set_budget(self, budget_bytes: int) -> None:
+        """Raise the budget, or lower it as soon as that can be.
+
+        :raises NativeError: less than the jobs need.
+        """
+        why: bytes = self._shim.gs_sim_budget(self._handle, budget_bytes)
+        if why:
+            raise NativeError(why.decode())
+
+    def permit(self, account: int, after: int, ordinal: int | None, shift_ns: int) -> None:
+        """Publish a permit; ordinal None: not while an iteration of `after` runs."""
+        at = NEVER if ordinal is None else ordinal
+        self._shim.gs_sim_permit(self._handle, account, after, at, shift_ns)
+
+    def curve(self, account: int) -> GovernorCurve | None:
+        """What is known of the job's iterations; None before its profile."""
+        capacity, residue = self.job(account).curve_length, ctypes.c_uint64()
+        if capacity == 0:
+            return None
+        array = ctypes.c_uint64 * capacity
+        held, time_ns = array(), array()
+        self._shim.gs_sim_curve(self._handle, account, held, time_ns, capacity, ctypes.byref(residue))
+        return GovernorCurve(list(held), list(time_ns), residue.value)
+
+    def job(self, account: int) -> JobCounters:
+        """Its counters so far."""
+        out = (ctypes.c_uint64 * 14)()
+        if self._shim.gs_sim_job_get(self._handle, account, out) != 0:
+            raise NativeError(f"there is no job {account}")
+        return JobCounters(*out)
+
+    def pool(self) -> PoolState:
+        """The pool now."""
+        out = (ctypes.c_uint64 * 5)()
+        self._shim.gs_sim_pool_get(self._handle, out)
+        return PoolState(*out)
+
+    def check(self) -> None:
+        """Walk accounts and pool.
+
+        :raises NativeError: an invariant does not hold.
+        """
+        wrong: bytes = self._shim.gs_sim_check(self._handle)
+        if wrong:
+            raise NativeError(wrong.decode())
+
+
+def is_safe(open_iterations: Sequence[tuple[int, int, int]], available: int) -> bool:
+    """The banker's check: can all of these (held, claim, residue) end, with `available` pages that nobody holds?"""
+    library.load()
+    array = ctypes.c_uint64 * max(1, len(open_iterations))
+    columns = [array(*(o[i] for o in open_iterations)) for i in range(3)]
+    answer: int = lib().gs_is_safe(*columns, len(open_iterations), available)
+    if answer < 0:
+        raise NativeError(f"at most 64 iterations can be open, but got {len(open_iterations)}")
+    return bool(answer)

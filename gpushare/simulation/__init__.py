@@ -1,0 +1,17 @@
+"""A virtual clock and a contention model under the product's own policies, doors and safety check."""
+
+from gpushare.simulation.contention import Contention
+from gpushare.simulation.engine import Engine, SimulationStuck, simulate
+from gpushare.simulation.job import SimulatedJob, from_profile
+from gpushare.simulation.outcome import JobOutcome, Outcome
+
+__all__ = [
+    "Contention",
+    "Engine",
+    "JobOutcome",
+    "Outcome",
+    "SimulatedJob",
+    "SimulationStuck",
+    "from_profile",
+    "simulate",
+]

@@ -1,0 +1,358 @@
+"""Discrete events: jobs go through their measured iterations, and the shim's governor says who may go on.
+
+A job is always in one of four states: not there yet, computing towards its next step, waiting, over. Between two
+events every computing job does its work at its pace (`contention`). At a step it asks the governor for what the
+step holds; at the end of an iteration it is at its door. Whoever waits is looked at again once the governor has
+let it go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpushare.native.simulation import Answer, SimulatedGovernor
+from gpushare.scheduling.pace import Pace
+from gpushare.scheduling.policies import POLICIES, SHARING, Policy
+from gpushare.simulation.contention import Contention
+from gpushare.simulation.job import SimulatedJob, Variation
+from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome, Outcome
+from gpushare.simulation.planner import LOOK_EVERY_S, Planner
+
+PAGE_BYTES = 2 << 20
+_TICK_S = 0.01  # as the sampler does
+_IDLE_TICK_S = 1.0  # while jobs compute and nothing has happened since the last tick
+_STUCK_S = 60.0  # longer than any wait that the governor bounds
+_INSTANT_S = 1e-10
+
+
+class SimulationStuck(Exception):
+    """Every job waits and the governor resolves nothing: what must never be."""
+
+
+class _State(Enum):
+    AWAY = "not there yet"
+    COMPUTING = "computing"
+    WAITING = "waiting"
+    OVER = "over"
+
+
+class _Place(Enum):
+    """What a job asks for next."""
+
+    SET_UP = "set-up"
+    DOOR = "door"
+    STEP = "step"
+    END = "end of the iteration"
+
+
+@dataclass
+class _Runner:
+    job: SimulatedJob
+    index: int
+    left_s: float  # of solo work until the next thing it asks for
+    account: int = 0
+    state: _State = _State.AWAY
+    place: _Place = _Place.SET_UP
+    step: int = 0
+    iterations: int = 0
+    varied: Variation = field(default_factory=Variation)
+    waiting_since_s: float = 0.0
+    longest_wait_s: float = 0.0
+    first_end_s: float | None = None
+    end_s: float = 0.0
+    status: str = OK
+    message: str | None = None
+
+    def held_at(self, step: int) -> int:
+        held, residue = self.job.held_bytes[step], self.job.residue_bytes
+        return residue + round((held - residue) * self.varied.held) if held > residue else held
+
+    def work_before(self, step: int) -> float:
+        """Seconds from step - 1, or the start of the iteration, to `step`, or its end."""
+        times = self.job.time_s
+        end = times[step] if step < len(times) else self.job.iteration_s
+        return max(0.0, end - (times[step - 1] if step else 0.0)) * self.varied.time
+
+
+class Engine:
+    """One simulated run.
+
+    :param policy: publishes permits; `mechanism` is the governor's own policy ("zico" where permits count).
+    :param pace: as `Planner` takes it.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[SimulatedJob],
+        *,
+        policy: Policy,
+        mechanism: str,
+        budget_bytes: int,
+        contention: Contention,
+        page_bytes: int = PAGE_BYTES,
+        pace: Pace | None = None,
+        record: bool = True,
+    ) -> None:
+        self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
+        self._runners = [_Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
+        self._contention = contention
+        self._threads = [job.threads for job in jobs]
+        self._planner = Planner(self.governor, policy, pace)
+        self._record = record
+        self._timeline: list[Held] = []
+        self._held = [0] * len(jobs)
+        self._peak = 0
+        self._paces: dict[tuple[int, ...], list[float]] = {}
+        self.now_s = 0.0
+        self._happened_s = self._ticked_s = self._looked_s = 0.0
+
+    def run(self) -> None:
+        """To the end of the last job.
+
+        :raises SimulationStuck: see there.
+        """
+        while self.running:
+            self.advance()
+
+    def advance(self) -> None:
+        """To the next event, and through all that it brings about."""
+        at_s = self._next_event()
+        self._compute(at_s - self.now_s)
+        self.now_s = at_s
+        self.governor.set_time(round(at_s * 1e9))
+        due = [r for r in self._runners if r.left_s <= _INSTANT_S]
+        for runner in sorted(due, key=self._rises):  # who frees goes first
+            if runner.state is _State.AWAY:
+                self._arrive(runner)
+            elif runner.state is _State.COMPUTING:
+                self._go_on(runner)
+            self._settle()
+        self._look()
+        self._tick()
+        self._planner.plan(self._accounts())
+        self._settle()
+        if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
+            raise SimulationStuck(", ".join(f"{r.job.name}: {r.place.value}" for r in self._waiting()))
+
+    @property
+    def running(self) -> bool:
+        """Whether any job is still to come or to end."""
+        return any(r.state is not _State.OVER for r in self._runners)
+
+    def outcomes(self) -> list[JobOutcome]:
+        """Of each job, so far."""
+        return [self._outcome(r) for r in self._runners]
+
+    @property
+    def pool_peak_bytes(self) -> int:
+        """The most that all jobs held together."""
+        return self._peak
+
+    @property
+    def timeline(self) -> tuple[Held, ...]:
+        """What each job held, in order of time."""
+        return tuple(self._timeline)
+
+    @property
+    def turns_s(self) -> float:
+        """For how long the jobs took turns."""
+        return self._planner.turns_s
+
+    # Time
+
+    def _next_event(self) -> float:
+        running = self._computing()
+        times = [self.now_s + r.left_s for r in self._runners if r.state is _State.AWAY]
+        paces = self._paces_of(running)
+        times += [self.now_s + r.left_s / pace for r, pace in zip(running, paces, strict=True)]
+        if self._waiting():
+            quiet = bool(times) and self._ticked_s > self._happened_s
+            times.append(self._ticked_s + _IDLE_TICK_S if quiet else self._next_tick())
+        if self._planner.looks_at_pace:
+            times.append(self._looked_s + LOOK_EVERY_S)
+        return max(self.now_s, min(times))
+
+    def _next_tick(self) -> float:
+        return (math.floor(self.now_s / _TICK_S + 1e-6) + 1) * _TICK_S
+
+    def _compute(self, seconds: float) -> None:
+        running = self._computing()
+        for runner, pace in zip(running, self._paces_of(running), strict=True):
+            runner.left_s -= seconds * pace
+        for runner in self._runners:
+            if runner.state is _State.AWAY:
+                runner.left_s -= seconds
+
+    def _paces_of(self, running: Iterable[_Runner]) -> list[float]:
+        key = tuple(r.index for r in running)
+        if key not in self._paces:
+            self._paces[key] = [self._contention.pace(i, key, self._threads) for i in key]
+        return self._paces[key]
+
+    def _computing(self) -> list[_Runner]:
+        return [r for r in self._runners if r.state is _State.COMPUTING]
+
+    def _waiting(self) -> list[_Runner]:
+        return [r for r in self._runners if r.state is _State.WAITING]
+
+    def _accounts(self) -> list[int]:
+        return [r.account for r in self._runners if r.account and r.state is not _State.OVER]
+
+    def _look(self) -> None:
+        if self._planner.looks_at_pace and self.now_s >= self._looked_s + LOOK_EVERY_S - _INSTANT_S:
+            self._looked_s = self.now_s
+            self._planner.look(self.now_s, self._accounts())
+
+    def _tick(self) -> None:
+        if self._waiting() and self.now_s >= self._ticked_s + _TICK_S - _INSTANT_S:
+            self._ticked_s = self.now_s
+            self.governor.tick()
+
+    # Jobs
+
+    def _rises(self, runner: _Runner) -> bool:
+        inside = runner.state is _State.COMPUTING and runner.step < len(runner.job.held_bytes)
+        return inside and runner.held_at(runner.step) > self._held[runner.index]
+
+    def _arrive(self, runner: _Runner) -> None:
+        job = runner.job
+        times_ns = [round(t * 1e9) for t in job.time_s]
+        runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
+        self._planner.plan(self._accounts())
+        self._ask(runner, _Place.SET_UP)
+
+    def _go_on(self, runner: _Runner) -> None:
+        """The work before the next thing to ask for is done."""
+        if runner.step < len(runner.job.held_bytes):
+            self._ask(runner, _Place.STEP)
+        else:
+            self._end_iteration(runner)
+
+    def _ask(self, runner: _Runner, place: _Place) -> None:
+        runner.place = place
+        self._happened_s = self.now_s
+        if place is _Place.SET_UP:
+            answer = self.governor.hold(runner.account, runner.job.residue_bytes)
+        elif place is _Place.DOOR:
+            answer = self.governor.door(runner.account)
+        else:
+            answer = self.governor.hold(runner.account, runner.held_at(runner.step))
+        if answer is Answer.WAITS:
+            runner.state, runner.waiting_since_s = _State.WAITING, self.now_s
+        else:
+            self._answered(runner, answer)
+
+    def _settle(self) -> None:
+        """Everybody whom the governor has let go goes on."""
+        while accounts := self.governor.ready():
+            for runner in self._runners:
+                if runner.account in accounts:
+                    waited_s = self.now_s - runner.waiting_since_s
+                    runner.longest_wait_s = max(runner.longest_wait_s, waited_s)
+                    self._happened_s = self.now_s
+                    self._answered(runner, self.governor.look(runner.account))
+
+    def _answered(self, runner: _Runner, answer: Answer) -> None:
+        if answer is Answer.REFUSED:
+            status = OUT_OF_MEMORY if runner.iterations or runner.place is _Place.STEP else REFUSED
+            self._end(runner, status, self.governor.refusal())
+        elif runner.place is _Place.SET_UP:
+            self._note_held(runner, runner.job.residue_bytes)
+            self._ask(runner, _Place.DOOR)
+        elif runner.place is _Place.DOOR:
+            runner.varied = runner.job.vary(runner.iterations)
+            self._work_towards(runner, 0)
+        else:
+            self._note_held(runner, runner.held_at(runner.step))
+            self._work_towards(runner, runner.step + 1)
+
+    def _work_towards(self, runner: _Runner, step: int) -> None:
+        runner.state = _State.COMPUTING
+        runner.step = step
+        runner.left_s = runner.work_before(step)
+
+    def _end_iteration(self, runner: _Runner) -> None:
+        runner.iterations += 1
+        if runner.first_end_s is None:
+            runner.first_end_s = self.now_s
+        self.governor.free(runner.account, runner.job.residue_bytes)
+        self._note_held(runner, min(self._held[runner.index], runner.job.residue_bytes))
+        if runner.iterations < runner.job.iterations:
+            self._ask(runner, _Place.DOOR)
+        else:
+            self._end(runner, OK, None)
+
+    def _end(self, runner: _Runner, status: str, message: str | None) -> None:
+        runner.state, runner.status, runner.message = _State.OVER, status, message
+        runner.end_s = self._happened_s = self.now_s
+        runner.left_s = math.inf
+        self._note_held(runner, 0)
+        self.governor.job_end(runner.account)
+
+    def _note_held(self, runner: _Runner, held_bytes: int) -> None:
+        if held_bytes == self._held[runner.index]:
+            return
+        self._held[runner.index] = held_bytes
+        if self._record:
+            self._timeline.append(Held(self.now_s, runner.index, held_bytes))
+        self._peak = max(self._peak, sum(self._held))
+
+    def _outcome(self, runner: _Runner) -> JobOutcome:
+        job = self.governor.job(runner.account)
+        return JobOutcome(
+            name=runner.job.name,
+            status=runner.status,
+            message=runner.message,
+            iterations=runner.iterations,
+            arrival_s=runner.job.arrival_s,
+            first_end_s=runner.first_end_s,
+            end_s=runner.end_s,
+            solo_s=runner.job.solo_s,
+            door_wait_s=job.door_wait_ns / 1e9,
+            memory_wait_s=job.memory_wait_ns / 1e9,
+            memory_waits=job.memory_waits,
+            longest_wait_s=runner.longest_wait_s,
+            time_shift_s=job.shift_sum_ns / job.shift_count / 1e9 if job.shift_count else None,
+            overruns=job.overruns,
+            copies_out=job.copies_out,
+        )
+
+
+def simulate(
+    jobs: Sequence[SimulatedJob],
+    *,
+    policy: str,
+    budget_bytes: int,
+    contention: Contention,
+    page_bytes: int = PAGE_BYTES,
+    record: bool = True,
+) -> Outcome:
+    """Run all jobs to their end under a policy of the product, by name.
+
+    :param record: keep the timeline.
+    """
+    engine = Engine(
+        jobs,
+        policy=POLICIES[policy],
+        mechanism=policy,
+        budget_bytes=budget_bytes,
+        contention=contention,
+        page_bytes=page_bytes,
+        pace=Pace() if policy in SHARING and len(jobs) > 1 else None,
+        record=record,
+    )
+    with engine.governor as governor:
+        engine.run()
+        return Outcome(
+            policy=policy,
+            budget_bytes=budget_bytes,
+            duration_s=max(j.end_s for j in engine.outcomes()),
+            pool_peak_bytes=engine.pool_peak_bytes,
+            headroom_bytes=governor.pool().headroom_bytes,
+            turns_s=engine.turns_s,
+            jobs=tuple(engine.outcomes()),
+            timeline=engine.timeline,
+        )

@@ -1,0 +1,151 @@
+// The C API of the simulator. No runtime is needed, and none is touched.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "../include/gpushare.h"
+#include "simulation.h"
+
+using namespace gpushare;
+
+struct gs_sim : Simulation {
+  using Simulation::Simulation;
+  std::string error;
+};
+
+namespace {
+
+bool known(const gs_sim* s, gs_account job) {
+  return job > 0 && job < GS_MAX_ACCOUNTS &&
+         const_cast<gs_sim*>(s)->governor().account(static_cast<uint32_t>(job)).live_job();
+}
+
+uint64_t pages(const gs_sim* s, uint64_t bytes) {
+  return (bytes + s->page_bytes() - 1) / s->page_bytes();
+}
+
+int answer(Simulation::Answer a) { return static_cast<int>(a); }
+
+}  // namespace
+
+extern "C" {
+
+gs_sim* gs_sim_begin(int32_t policy, uint64_t page_bytes, uint64_t budget_bytes) {
+  bool odd = page_bytes < 4096 || (page_bytes & (page_bytes - 1));
+  if (odd || budget_bytes < page_bytes || policy < GS_UNMANAGED || policy > GS_ZICO) return nullptr;
+  try {
+    return new gs_sim(static_cast<Policy>(policy), page_bytes, budget_bytes / page_bytes);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void gs_sim_end(gs_sim* s) { delete s; }
+void gs_sim_time(gs_sim* s, uint64_t now_ns) { s->set_time(now_ns); }
+
+gs_account gs_sim_job_begin(gs_sim* s, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
+                            uint64_t residue_bytes) {
+  if (n > Recorder::kCapacity) return -1;
+  std::vector<uint32_t> held_pages(n);
+  std::transform(held, held + n, held_pages.begin(),
+                 [s](uint64_t b) { return static_cast<uint32_t>(pages(s, b)); });
+  uint32_t id =
+      s->begin_job(std::move(held_pages), {time_ns, time_ns + n}, pages(s, residue_bytes));
+  return id ? static_cast<gs_account>(id) : -1;
+}
+
+int gs_sim_hold(gs_sim* s, gs_account job, uint64_t bytes) {
+  return known(s, job) ? answer(s->hold(static_cast<uint32_t>(job), pages(s, bytes))) : -1;
+}
+
+void gs_sim_free(gs_sim* s, gs_account job, uint64_t bytes) {
+  if (known(s, job)) s->free_down_to(static_cast<uint32_t>(job), pages(s, bytes));
+}
+
+int gs_sim_door(gs_sim* s, gs_account job) {
+  return known(s, job) ? answer(s->door(static_cast<uint32_t>(job))) : -1;
+}
+
+int gs_sim_look(gs_sim* s, gs_account job) {
+  return known(s, job) ? answer(s->look(static_cast<uint32_t>(job))) : -1;
+}
+
+uint64_t gs_sim_ready(gs_sim* s) { return s->ready(); }
+const char* gs_sim_refusal(gs_sim* s) { return s->refusal().c_str(); }
+
+void gs_sim_job_end(gs_sim* s, gs_account job) {
+  if (known(s, job)) s->end_job(static_cast<uint32_t>(job));
+}
+
+void gs_sim_tick(gs_sim* s) { s->tick(); }
+uint64_t gs_sim_version(gs_sim* s) { return s->version(); }
+
+const char* gs_sim_budget(gs_sim* s, uint64_t bytes) {
+  s->error = s->set_budget(bytes / s->page_bytes());
+  return s->error.c_str();
+}
+
+void gs_sim_permit(gs_sim* s, gs_account job, gs_account after, uint64_t ordinal,
+                   uint64_t shift_ns) {
+  if (known(s, job) && known(s, after))
+    s->set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
+                  {true, ordinal, shift_ns});
+}
+
+uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_ns,
+                      uint64_t capacity, uint64_t* residue_bytes) {
+  if (!known(s, job)) return 0;
+  const Curve& c = s->governor().account(static_cast<uint32_t>(job)).curve;
+  for (uint32_t i = 0; i < std::min<uint64_t>(c.length(), capacity); ++i) {
+    held[i] = c.held(i) * s->page_bytes();
+    time_ns[i] = c.time(i);
+  }
+  *residue_bytes = c.residue() * s->page_bytes();
+  return c.length();
+}
+
+int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[14]) {
+  if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
+  auto id = static_cast<uint32_t>(job);
+  const Account& a = s->governor().account(id);
+  Telemetry& t = s->telemetry();
+  const uint64_t values[14] = {t.slot(id, kHeld),
+                               t.slot(id, kIterations),
+                               a.open ? a.recorder.ordinal() : 0u,
+                               a.curve.length(),
+                               t.slot(id, kSoloIterationNs),
+                               t.slot(id, kDoorWaitNs),
+                               t.slot(id, kMemoryWaitNs),
+                               t.slot(id, kWaits),
+                               t.slot(id, kOverruns),
+                               t.slot(id, kOomCount),
+                               t.slot(id, kCopiesOut),
+                               t.slot(id, kShiftSumNs),
+                               t.slot(id, kShiftCount),
+                               a.curve_version};
+  memcpy(out, values, sizeof values);
+  return 0;
+}
+
+void gs_sim_pool_get(gs_sim* s, uint64_t out[5]) {
+  PoolState p = s->governor().pool_state();
+  uint64_t page = s->page_bytes();
+  const uint64_t values[5] = {p.held * page, p.headroom * page, p.shared * page, p.budget * page,
+                              p.free_ranges};
+  memcpy(out, values, sizeof values);
+}
+
+const char* gs_sim_check(gs_sim* s) {
+  s->error = s->check();
+  return s->error.c_str();
+}
+
+int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* residue, uint64_t n,
+               uint64_t available) {
+  if (n > kAccounts) return -1;
+  Open open[kAccounts];
+  for (uint64_t i = 0; i < n; ++i) open[i] = {held[i], claim[i], residue[i]};
+  return is_safe(open, static_cast<uint32_t>(n), available);
+}
+
+}  // extern "C"

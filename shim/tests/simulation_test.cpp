@@ -1,0 +1,114 @@
+// The governor under a virtual clock: waits take virtual time only, doors and permits are the
+// governor's, and a wedge ends as it does for threads.
+#include "../src/simulation.h"
+
+#include "../src/clock.h"
+#include "check.h"
+
+using namespace gpushare;
+using Answer = Simulation::Answer;
+
+namespace {
+
+constexpr uint64_t kPage = 4096, kSecond = 1000000000;
+
+uint32_t begin(Simulation& s, uint32_t peak) {
+  std::vector<uint32_t> held = {peak / 2, peak, peak / 2};
+  uint32_t id = s.begin_job(std::move(held), {0, kSecond, 2 * kSecond}, 0);
+  CHECK(id > 0);
+  return id;
+}
+
+void memory_that_is_freed_lets_a_waiter_go_on() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(b, a, {true, 0, 0}), s.set_permit(a, b, {true, 0, 0});
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 30) == Answer::kGo && s.hold(a, 60) == Answer::kGo);
+  CHECK(s.hold(b, 30) == Answer::kGo);
+  CHECK(s.hold(b, 60) == Answer::kWaits);
+  CHECK(s.ready() == 0 && s.look(b) == Answer::kWaits);
+  s.set_time(5 * kSecond);
+  CHECK(s.hold(a, 30) == Answer::kGo);
+  CHECK(s.ready() == uint64_t{1} << b);
+  CHECK(s.look(b) == Answer::kGo && s.ready() == 0);
+  CHECK(s.telemetry().slot(b, kMemoryWaitNs) == 5 * kSecond - 1);
+  CHECK(s.governor().account(b).held == 60);
+  CHECK_EMPTY(s.check());
+  s.end_job(a), s.end_job(b);
+  CHECK(s.telemetry().header(kHeldTotal) == 0);
+  CHECK_EMPTY(s.check());
+}
+
+void a_door_waits_for_its_permit() {
+  Simulation s(Policy::kZico, kPage, 200);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(b, a, {true, 2, 0});
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  CHECK(s.hold(a, 30) == Answer::kGo);
+  s.tick();
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK(s.hold(a, 60) == Answer::kGo);
+  s.tick();  // progress alone opens the door
+  CHECK(s.look(b) == Answer::kGo);
+  s.free_down_to(a, 0);
+  uint32_t noted = s.governor().account(a).recorder.ordinal();
+  CHECK(noted == 2);  // frees are no allocations
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.telemetry().slot(a, kIterations) == 1);
+}
+
+// Both claim 40 of 100, and want 60.
+void a_wedge_is_resolved_in_virtual_time() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 40), b = begin(s, 40);
+  s.set_permit(b, a, {true, 0, 0}), s.set_permit(a, b, {true, 0, 0});
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 40) == Answer::kGo && s.hold(b, 40) == Answer::kGo);
+  CHECK(s.hold(a, 60) == Answer::kGo);  // the one overrun
+  CHECK(s.hold(a, 70) == Answer::kWaits && s.hold(b, 60) == Answer::kWaits);
+  for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * 10000000), s.tick();
+  CHECK(s.ready());
+  uint64_t copies = s.telemetry().slot(a, kCopiesOut) + s.telemetry().slot(b, kCopiesOut);
+  CHECK(copies == 1);   // nobody had to be refused
+  CHECK(!virtual_now);  // outside of its calls the thread's clock is the machine's
+}
+
+void a_job_that_can_never_fit_is_refused_with_figures() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 300);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.hold(a, 300) == Answer::kRefused);
+  CHECK(s.refusal().find("the budget is 0.4 MiB") != std::string::npos);
+}
+
+// Past its peak an iteration claims little, but the next one will claim its peak again.
+void a_set_up_leaves_room_for_the_next_iteration() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 90), b = begin(s, 30);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.hold(a, 45) == Answer::kGo && s.hold(a, 90) == Answer::kGo);
+  CHECK(s.hold(a, 10) == Answer::kGo);
+  CHECK(s.hold(b, 20) == Answer::kWaits);
+  s.end_job(a);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+void many_leave_nothing_behind() {
+  for (int i = 0; i < 3000; ++i) {
+    Simulation s(Policy::kTemporal, kPage, 64);
+    for (int n = 0; n < 20; ++n) begin(s, 10);
+  }
+}
+
+}  // namespace
+
+int main() {
+  memory_that_is_freed_lets_a_waiter_go_on();
+  a_door_waits_for_its_permit();
+  a_wedge_is_resolved_in_virtual_time();
+  a_job_that_can_never_fit_is_refused_with_figures();
+  a_set_up_leaves_room_for_the_next_iteration();
+  many_leave_nothing_behind();
+  puts("simulation: ok");
+}

@@ -1,0 +1,190 @@
+"""What every policy must pass, one that gives random permits too: safety is not the policy's."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shapes import PAGE
+
+from gpushare.native.library import NativeError
+from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.snapshot import Permit, Snapshot
+from gpushare.simulation import Contention, Engine, JobOutcome, SimulatedJob
+from gpushare.simulation.job import Variation
+
+
+def random_permits(seed: int) -> Policy:
+    """Permits from nowhere, some for jobs that are not there."""
+
+    def policy(snapshot: Snapshot) -> list[Permit]:
+        rng = random.Random(seed)
+        accounts = [*(job.account for job in snapshot.jobs), 17]
+        pairs = [(a, b) for a in accounts for b in accounts if rng.random() < 0.8]
+        return [Permit(a, b, rng.choice((None, 0, 1, 3, 10**6)), rng.random()) for a, b in pairs]
+
+    return policy
+
+
+def greedy(snapshot: Snapshot) -> list[Permit]:
+    """Everybody may start at once: only the check is left."""
+    jobs = snapshot.jobs
+    return [Permit(a.account, b.account, 0, 0.0) for a in jobs for b in jobs if a is not b]
+
+
+SUBJECTS: dict[str, tuple[str, Policy]] = {
+    **{name: (name, policy) for name, policy in POLICIES.items()},
+    "random": ("zico", random_permits(1)),
+    "greedy": ("zico", greedy),
+}
+Vary = Callable[[int], Variation]
+
+
+def wrong_times(seed: int) -> Vary:
+    return lambda n: Variation(time=random.Random(seed * 1000 + n).uniform(0.3, 3))
+
+
+def wrong_bytes(seed: int) -> Vary:
+    """5 % of the iterations exceed their curve by up to 10 %."""
+
+    def vary(iteration: int) -> Variation:
+        rng = random.Random(seed * 1000 + iteration)
+        return Variation(held=rng.uniform(1, 1.1) if rng.random() < 0.05 else 1.0, time=rng.uniform(0.5, 2))
+
+    return vary
+
+
+@st.composite
+def jobs(
+    draw: st.DrawFn, vary: Callable[[int], Vary], most: int = 4, iterations: int = 6
+) -> list[SimulatedJob]:
+    made = []
+    for i in range(draw(st.integers(2, most))):
+        rises = draw(st.lists(st.integers(1, 40), min_size=1, max_size=6))
+        residue = draw(st.integers(0, 6))
+        up = [residue + sum(rises[: n + 1]) for n in range(len(rises))]
+        late = draw(st.booleans())  # all is freed at the very end
+        held = up + ([up[-1]] * len(up) if late else up[-2::-1])
+        times = [n * draw(st.sampled_from((0.001, 0.05, 0.3))) for n in range(len(held))]
+        made.append(
+            SimulatedJob(
+                name=f"job {i}",
+                held_bytes=tuple(h * PAGE for h in held),
+                time_s=tuple(times),
+                iteration_s=times[-1] + 0.01,
+                residue_bytes=residue * PAGE,
+                iterations=iterations,
+                arrival_s=draw(st.sampled_from((0.0, 0.0, 0.2, 1.7))),
+                vary=vary(draw(st.integers(0, 10**6))),
+            )
+        )
+    return made
+
+
+def budget_for(made: list[SimulatedJob], share: float) -> int:
+    """Bytes that the most demanding job needs beside the others' residues, and a share of all that all want."""
+    residues = sum(j.residue_bytes for j in made)
+    least = max(j.peak_bytes - j.residue_bytes for j in made) + residues
+    most = sum(j.peak_bytes for j in made) + 4 * PAGE
+    return least + 2 * PAGE + round(share * (most - least) / PAGE) * PAGE
+
+
+class Checked(Engine):
+    """Looks at the invariants after every event."""
+
+    def advance(self) -> None:
+        super().advance()
+        pool = self.governor.pool()
+        assert pool.held_bytes <= pool.budget_bytes
+        self.governor.check()
+
+
+def run(name: str, made: list[SimulatedJob], budget_bytes: int) -> list[JobOutcome]:
+    mechanism, policy = SUBJECTS[name]
+    engine = Checked(
+        made, policy=policy, mechanism=mechanism, budget_bytes=budget_bytes, contention=Contention(3, 1.1)
+    )
+    with engine.governor as governor:
+        engine.run()
+        assert governor.pool().held_bytes == 0
+        return engine.outcomes()
+
+
+LOOSE = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
+@LOOSE
+@given(made=jobs(wrong_times), share=st.floats(0, 1))
+def test_with_right_claims_every_job_ends_whatever_the_times(
+    name: str, made: list[SimulatedJob], share: float
+) -> None:
+    for job in run(name, made, budget_for(made, share)):
+        assert job.status == "ok", job
+        assert job.overruns == 0 and job.copies_out == 0
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS))
+@LOOSE
+@given(made=jobs(wrong_bytes, most=8), share=st.floats(0, 1))
+def test_with_wrong_claims_nothing_hangs_or_exceeds_the_budget(
+    name: str, made: list[SimulatedJob], share: float
+) -> None:
+    for job in run(name, made, budget_for(made, share)):
+        assert job.status == "ok" or (job.message and "the budget is" in job.message)
+
+
+@pytest.mark.parametrize("name", ["zico", "greedy", "random"])
+def test_the_check_is_exercised(name: str) -> None:
+    """With starts that are not planned, iterations stall in the middle, and all the same all end."""
+    stalled = 0
+    for seed in range(20):
+        rng = random.Random(seed)
+        peak, steps = 40, 8
+        held = tuple(
+            (2 + round(peak * n / steps)) * PAGE for n in [*range(1, steps + 1), *range(steps - 1, 0, -1)]
+        )
+        made = [
+            SimulatedJob(
+                f"job {i}",
+                held,
+                tuple(0.1 * n for n in range(len(held))),
+                0.1 * len(held),
+                2 * PAGE,
+                5,
+                arrival_s=rng.uniform(0, 1),
+                vary=wrong_times(rng.randrange(10**6)),
+            )
+            for i in range(3)
+        ]
+        ended = run(name, made, (round(1.6 * peak) + 10) * PAGE)
+        assert all(job.status == "ok" for job in ended)
+        stalled += any(job.memory_wait_s > 0 for job in ended)
+    if name != "zico":
+        assert stalled >= 6  # at least 30 % of the schedules
+
+
+@LOOSE
+@given(
+    made=jobs(wrong_times, most=3),
+    share=st.floats(0.3, 1),
+    cuts=st.lists(st.tuples(st.integers(1, 40), st.floats(0.2, 1.5)), max_size=5),
+)
+def test_the_budget_may_change_while_they_run(
+    made: list[SimulatedJob], share: float, cuts: list[tuple[int, float]]
+) -> None:
+    first = budget_for(made, share)
+    engine = Checked(made, policy=greedy, mechanism="zico", budget_bytes=first, contention=Contention(3, 1.1))
+    with engine.governor as governor:
+        for events, factor in cuts:
+            for _ in range(events):
+                if engine.running:
+                    engine.advance()
+            try:
+                governor.set_budget(max(PAGE, round(first * factor / PAGE) * PAGE))
+            except NativeError as error:
+                assert "the jobs need at least" in str(error)
+        governor.set_budget(first)
+        engine.run()
+        assert governor.pool().held_bytes == 0

@@ -1,0 +1,129 @@
+"""Schedules whose figures follow from the shapes alone."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shapes import HEADROOM, PAGE, PEAK, budget, triangle
+
+from gpushare.native.simulation import is_safe
+from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot
+from gpushare.simulation import Contention, Outcome, SimulatedJob, simulate
+
+FREE = Contention(cores=64)
+
+
+def run(jobs: list[SimulatedJob], budget_bytes: int, policy: str = "zico") -> Outcome:
+    outcome = simulate(jobs, policy=policy, budget_bytes=budget_bytes, contention=FREE)
+    assert outcome.pool_peak_bytes <= budget_bytes
+    return outcome
+
+
+def pair(up: int, down: int) -> list[SimulatedJob]:
+    return [triangle("a", up=up, down=down), triangle("b", up=up, down=down)]
+
+
+def test_symmetric_triangles_overlap_fully_at_one_peak() -> None:
+    outcome = run(pair(40, 40), budget(1.0))
+    assert outcome.stp == pytest.approx(1 + 30 / 30.5, abs=0.01)  # the second job is half an iteration late
+    assert [j.time_shift_s for j in outcome.jobs] == pytest.approx([0.5, 0.5], abs=0.03)
+    assert outcome.pool_peak_bytes == PEAK * PAGE
+
+
+def test_triangles_of_one_to_two_overlap_fully_at_one_and_a_quarter() -> None:
+    outcome = run(pair(30, 60), budget(1.25))
+    assert outcome.stp == pytest.approx(1 + 30 / 30.5, abs=0.02)
+    below = run(pair(30, 60), budget(1.15))
+    assert below.stp < 1.8
+
+
+def test_in_turns_the_time_is_the_sum() -> None:
+    outcome = run(pair(30, 60), budget(1.0), "temporal")
+    assert outcome.over_serial == pytest.approx(1)
+    assert outcome.pool_peak_bytes == PEAK * PAGE
+
+
+def test_at_the_sum_of_peaks_nothing_waits_and_two_run_as_one() -> None:
+    outcome = run(pair(30, 60), budget(2.0))
+    assert outcome.nothing_waits
+    assert outcome.stp == pytest.approx(2)
+    assert outcome.antt == pytest.approx(1)
+    assert outcome.over_serial == pytest.approx(0.5)
+
+
+def test_without_coordination_the_second_peak_is_out_of_memory() -> None:
+    outcome = run(pair(30, 60), budget(1.9), "unmanaged")
+    assert sorted(j.status for j in outcome.jobs) == ["ok", "out of memory"]
+    assert outcome.over_serial is None
+    told = next(j.message for j in outcome.jobs if j.message)
+    assert "the budget is 3804.0 MiB" in told
+    assert run(pair(30, 60), budget(2.0), "unmanaged").stp == pytest.approx(2)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("shapes", [(40, 40), (30, 60), (60, 30)])
+def test_throughput_never_falls_when_the_budget_grows(policy: str, shapes: tuple[int, int]) -> None:
+    found = [run(pair(*shapes), budget(1 + i / 12), policy).stp for i in range(13)]
+    for less, more in itertools.pairwise(found):
+        assert more >= less - 0.01 * less, found
+    assert found[-1] > found[0] or policy == "temporal"
+
+
+blocks = st.lists(st.integers(0, 9), min_size=1, max_size=6)
+
+
+def steps(held: list[int]) -> IterationCurve:
+    times = tuple(float(i) for i in range(len(held)))
+    return IterationCurve(tuple(range(len(held))), tuple(held), times, float(len(held)), 0)
+
+
+def fits_by_counting(running: list[int], newcomer: list[int], shift: int, room: int) -> bool:
+    """Second by second, while the running iteration lasts. Which of two things that happen at one moment is the
+    first can't be told, so both sides of a moment count."""
+    beside = [*newcomer, *[0] * (len(running) + 1)]
+    for at in range(shift, len(running)):
+        if running[at] + max(beside[at - shift], beside[at - shift + 1]) > room:
+            return False
+    return max(newcomer) <= room
+
+
+@given(running=blocks, newcomer=blocks, room=st.integers(0, 18))
+def test_time_shifts_are_the_smallest_by_counting(running: list[int], newcomer: list[int], room: int) -> None:
+    jobs = (JobState(1, steps(running)), JobState(2, steps(newcomer)))
+    (permit,) = (p for p in POLICIES["zico"](Snapshot(room, jobs)) if p.account == 2)
+    counted = [s for s in range(len(running)) if fits_by_counting(running, newcomer, s, room)]
+    assert permit.ordinal == (counted[0] if counted else None)
+
+
+@settings(max_examples=20, deadline=None)
+@given(peaks=st.tuples(st.integers(20, 200), st.integers(20, 200)), share=st.floats(0.05, 1))
+def test_the_pool_never_holds_more_than_the_budget(peaks: tuple[int, int], share: float) -> None:
+    jobs = [triangle("a", peak=peaks[0], up=5, down=9), triangle("b", peak=peaks[1], up=9, down=5)]
+    pages = max(peaks) + HEADROOM + round(min(peaks) * share)
+    outcome = run(jobs, pages * PAGE)
+    assert outcome.all_ok
+    assert outcome.stp >= 1
+
+
+small = st.integers(0, 5)
+opens = st.builds(lambda held, more, residue: (held, max(held + more, residue), residue), small, small, small)
+
+
+def some_order_works(open_iterations: list[tuple[int, int, int]], available: int) -> bool:
+    for order in itertools.permutations(open_iterations):
+        free, works = available, True
+        for held, claim, residue in order:
+            works = works and claim - held <= free
+            free += held - residue
+        if works:
+            return True
+    return False
+
+
+@given(st.lists(opens, max_size=4), small)
+def test_the_check_is_that_of_trying_every_order(
+    open_iterations: list[tuple[int, int, int]], available: int
+) -> None:
+    assert is_safe(open_iterations, available) == some_order_works(open_iterations, available)

@@ -1,0 +1,48 @@
+"""Smallest budgets, against closed forms."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shapes import HEADROOM, PAGE, PEAK, budget, triangle
+
+from gpushare.simulation import Contention, SimulatedJob
+from gpushare.simulation.search import budgets, smallest, sweep, sweep_budgets
+
+FREE = Contention(cores=64)
+
+
+@given(low=st.integers(0, 50), length=st.integers(0, 60), at=st.integers(0, 120))
+def test_bisection_finds_the_first(low: int, length: int, at: int) -> None:
+    high = low + length
+    expected = next((n for n in range(low, high + 1) if n >= at), None)
+    assert smallest(lambda n: n >= at, low, high) == expected
+
+
+def test_nothing_waits_from_the_sum_of_the_peaks_on() -> None:
+    pair = [triangle("a"), triangle("b")]
+    found = budgets(pair, policy="unmanaged", contention=FREE)
+    assert found.nothing_waits == 2 * PEAK * PAGE
+    shared = budgets(pair, policy="zico", contention=FREE)
+    # at first the two peaks coincide; the check claims nothing beyond them but the headroom
+    assert shared.nothing_waits == (2 * PEAK + HEADROOM) * PAGE
+    assert shared.all_run is not None and shared.all_run <= budget(1.0)
+
+
+def test_one_at_a_time_always_waits_and_needs_the_largest_beside_the_residues() -> None:
+    jobs = [
+        SimulatedJob("a", (100 * PAGE, 30 * PAGE), (0.0, 0.5), 1.0, 30 * PAGE, 10),
+        SimulatedJob("b", (60 * PAGE, 20 * PAGE), (0.0, 0.5), 1.0, 20 * PAGE, 10),
+    ]
+    found = budgets(jobs, policy="temporal", contention=FREE)
+    assert found.nothing_waits is None
+    assert found.all_run == (100 + 20) * PAGE
+
+
+def test_a_sweep_spans_the_largest_peak_to_the_sum() -> None:
+    jobs = [triangle("a", iterations=5), triangle("b", iterations=5, peak=500)]
+    at = sweep_budgets(jobs, 4)
+    assert at[0] == PEAK * PAGE and at[-1] == (PEAK + 500 + HEADROOM) * PAGE
+    found = sweep(jobs, policies=["zico", "temporal"], budgets_bytes=at, contention=FREE)
+    assert found["zico"][-1] == pytest.approx(2)
+    assert found["zico"] == sorted(found["zico"])
+    assert len(found["temporal"]) == len(at)
