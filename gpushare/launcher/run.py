@@ -68,9 +68,9 @@ class RunPlan:
 
     @property
     def region_bytes(self) -> int:
-        """32 MiB, less under budgets below half a GiB."""
-        sixteenth = self.budget_bytes // 16 // PAGE_BYTES * PAGE_BYTES
-        return max(PAGE_BYTES * 4, min(32 << 20, sixteenth))
+        """64 MiB, less under budgets below half a GiB. Blocks of half of it and more are extents (`heap.h`)."""
+        eighth = self.budget_bytes // 8 // PAGE_BYTES * PAGE_BYTES
+        return max(PAGE_BYTES * 4, min(64 << 20, eighth))
 
 
 class Run:

@@ -1,7 +1,7 @@
 // The blocks of one job on one stream.
 //
 //   up to 32 KiB   size classes in slabs; a slab is a block of the next level
-//   up to 8 MiB    good fit (two-level segregated lists) in regions, whose pages are charged when a
+//   up to 32 MiB   good fit (two-level segregated lists) in regions, whose pages are charged when a
 //                  block first touches them and given up when the last one leaves; the place that
 //                  needs the fewest new pages, and where persistent blocks keep to themselves
 //   above          an extent of its own, given back to the pool at once
@@ -54,7 +54,7 @@ class Heap {
  public:
   static constexpr uint64_t kGranule = 2048;
   static constexpr uint64_t kSmallMost = 32 << 10;
-  static constexpr uint64_t kExtentLeast = 8 << 20;
+  static constexpr uint64_t kExtentLeast = 32 << 20;
 
   // With an arena it serves a CUDA graph: what is freed can be allocated again for the same graph,
   // but no page leaves before dissolve(), since each replay uses what was allocated in the capture.
