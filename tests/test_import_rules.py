@@ -12,7 +12,7 @@ MAY = {
     "isolation": {"isolation"},
     "framework": {"framework", "isolation"},
     "profiles": {"profiles"},
-    "scheduling": {"scheduling"},
+    "scheduling": {"scheduling", "profiles"},
     "simulation": {"simulation", "scheduling", "profiles"},
     "telemetry": {"telemetry"},
     "views": {"views", "telemetry", "profiles", "launcher.results"},

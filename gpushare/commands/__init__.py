@@ -8,6 +8,7 @@ import sys
 import click
 
 from gpushare import __version__
+from gpushare.commands.plan import plan
 from gpushare.commands.profile import profile
 from gpushare.commands.run import run
 from gpushare.errors import GpushareError
@@ -21,6 +22,7 @@ def cli() -> None:
 
 cli.add_command(run)
 cli.add_command(profile)
+cli.add_command(plan)
 
 
 def main() -> None:

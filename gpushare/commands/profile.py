@@ -12,6 +12,7 @@ import click
 from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import GpushareError, UsageError
+from gpushare.jobs import JobSpec
 from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan
@@ -41,6 +42,21 @@ def profile(
     spec = job_specs.parse_job(command)
     job_specs.check(spec)
     budget_bytes, _ = common.choose_budget(budget)
+    found, work = measure(spec, device, budget_bytes, trace_file)
+    if found is None:
+        print(f"gpushare: {why_none(work)}", file=sys.stderr)
+        return work.exit_code or GpushareError.exit_code
+    _show(found, as_json)
+    return work.exit_code
+
+
+def measure(
+    spec: JobSpec, device: str, budget_bytes: int, trace_file: Path | None = None
+) -> tuple[Profile | None, Run]:
+    """Run a job until it has a profile, and keep that; None if it ended before. Its output goes to stderr.
+
+    :raises UsageError: the host could not start.
+    """
     plan = RunPlan([spec], [None], budget_bytes, "zico", "profile")
     log = trace.begin(trace_file, plan)
     logs = Logs(run_directory(), [spec.name])
@@ -50,20 +66,17 @@ def profile(
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     found = work.profiles.get(0)
-    if found is None:
-        _explain(work)
-        return work.exit_code or GpushareError.exit_code
-    if work.exit_code == 0:
+    if found is not None and work.exit_code == 0:
         path = store.save(spec, device, found)
         print(f"gpushare: profile saved as {path}", file=sys.stderr)
-    _show(found, as_json)
-    return work.exit_code
+    return found, work
 
 
-def _explain(work: Run) -> None:
+def why_none(work: Run) -> str:
+    """Why a job that was run for its profile has none."""
     result = work.results[0]
     reason = result.message or "no two iterations were seen (an optimizer step or a backward pass ends one)"
-    print(f"gpushare: no profile: {result.name} ended as {result.status}: {reason}", file=sys.stderr)
+    return f"no profile: {result.name} ended as {result.status}: {reason}"
 
 
 def _show(found: Profile, as_json: bool) -> None:

@@ -27,7 +27,10 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("-f", "--file", "job_file", type=click.Path(path_type=Path), help="Job file (TOML).")
 @click.option("--budget", help="Memory for all jobs: 30GB, 8GiB, 50%. Default: what is free, less a reserve.")
 @click.option(
-    "--policy", type=click.Choice(["unmanaged", "temporal", "zico"]), default="zico", show_default=True
+    "--policy",
+    type=click.Choice(["unmanaged", "temporal", "zico", "waterwave"]),
+    default="zico",
+    show_default=True,
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from gpushare.native.library import BadFree, Config, NativeError, last_error, lib, quick
 
 UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
-POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO}
+# Waterwave's doors are Zico's: both open where a permit says so. The permits are the policy's.
+POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO, "waterwave": ZICO}
 NEVER = 2**64 - 1
 NO_JOB = 64  # an account of switches that no job has (GS_MAX_ACCOUNTS)
 

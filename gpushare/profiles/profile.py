@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,12 @@ class Profile:
         return {"format": FORMAT, "version": VERSION, **fields, "curve": curve}
 
     @staticmethod
-    def from_json(content: dict[str, Any], where: str) -> Profile:
+    def from_json(content: Any, where: str) -> Profile:
         """Read a file's content.
 
         :raises UsageError: it is no profile, or of a version that this gpushare does not read.
         """
-        if content.get("format") != FORMAT:
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UsageError(f"{where} is not a gpushare profile")
         if content.get("version") != VERSION:
             raise UsageError(
@@ -67,9 +68,25 @@ class Profile:
             )
         body = {k: v for k, v in content.items() if k not in ("format", "version", "command")}
         try:
-            return Profile.from_host(content["command"], body)
+            found = Profile.from_host(content["command"], body)
         except (KeyError, TypeError) as error:
             raise UsageError(f"{where} is damaged: {error}") from None
+        if wrong := found.what_is_wrong():
+            raise UsageError(f"{where} is damaged: {wrong}")
+        return found
+
+    def what_is_wrong(self) -> str | None:
+        """What no measured iteration can have; None if there is nothing of that sort."""
+        sizes = (*self.held_bytes, self.residue_bytes, self.peak_held_bytes, self.page_bytes)
+        if not all(isinstance(n, int) and n >= 0 for n in sizes) or self.page_bytes == 0:
+            return "sizes must be numbers of bytes"
+        if not all(isinstance(t, int | float) and t >= 0 for t in (*self.time_s, self.iteration_s)):
+            return "times must be numbers of seconds"
+        if not self.held_bytes or len(self.held_bytes) != len(self.time_s):
+            return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
+        if any(later < earlier for earlier, later in pairwise(self.time_s)):
+            return "the times of its curve go back"
+        return None
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
@@ -82,9 +99,12 @@ class Profile:
     def load(path: Path) -> Profile:
         """Read a file.
 
-        :raises UsageError: see `from_json`; or it is no JSON.
+        :raises UsageError: see `from_json`; or it can't be read, or is no JSON.
         """
         try:
-            return Profile.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
-        except json.JSONDecodeError as error:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{path} can't be read: {error.strerror}") from None
+        except ValueError as error:  # no JSON, or no text at all
             raise UsageError(f"{path} is damaged: {error}") from None
+        return Profile.from_json(content, str(path))

@@ -62,6 +62,7 @@ class _Runner:
     waiting_since_s: float = 0.0
     longest_wait_s: float = 0.0
     first_end_s: float | None = None
+    done_s: float = 0.0  # of solo work
     end_s: float = 0.0
     status: str = OK
     message: str | None = None
@@ -108,6 +109,8 @@ class Engine:
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.now_s = 0.0
         self._happened_s = self._ticked_s = self._looked_s = 0.0
+        nothing = [0.0] * len(jobs)
+        self._window_begin, self._window_end = (0.0, nothing), (0.0, nothing)
 
     def run(self) -> None:
         """To the end of the last job.
@@ -157,6 +160,11 @@ class Engine:
         return tuple(self._timeline)
 
     @property
+    def window_s(self) -> float:
+        """See `Outcome`; nought if no job ended well."""
+        return max(0.0, self._window_end[0] - self._window_begin[0])
+
+    @property
     def turns_s(self) -> float:
         """For how long the jobs took turns."""
         return self._planner.turns_s
@@ -182,6 +190,7 @@ class Engine:
         running = self._computing()
         for runner, pace in zip(running, self._paces_of(running), strict=True):
             runner.left_s -= seconds * pace
+            runner.done_s += seconds * pace
         for runner in self._runners:
             if runner.state is _State.AWAY:
                 runner.left_s -= seconds
@@ -219,6 +228,8 @@ class Engine:
 
     def _arrive(self, runner: _Runner) -> None:
         job = runner.job
+        if not self._window_end[0]:
+            self._window_begin = self.now_s, [r.done_s for r in self._runners]
         times_ns = [round(t * 1e9) for t in job.time_s]
         runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
         self._planner.plan(self._accounts())
@@ -289,6 +300,8 @@ class Engine:
         runner.state, runner.status, runner.message = _State.OVER, status, message
         runner.end_s = self._happened_s = self.now_s
         runner.left_s = math.inf
+        if status == OK and not self._window_end[0]:
+            self._window_end = self.now_s, [r.done_s for r in self._runners]
         self._note_held(runner, 0)
         self.governor.job_end(runner.account)
 
@@ -311,6 +324,7 @@ class Engine:
             first_end_s=runner.first_end_s,
             end_s=runner.end_s,
             solo_s=runner.job.solo_s,
+            work_s=self._window_end[1][runner.index] - self._window_begin[1][runner.index],
             door_wait_s=job.door_wait_ns / 1e9,
             memory_wait_s=job.memory_wait_ns / 1e9,
             memory_waits=job.memory_waits,
@@ -350,6 +364,7 @@ def simulate(
             policy=policy,
             budget_bytes=budget_bytes,
             duration_s=max(j.end_s for j in engine.outcomes()),
+            window_s=engine.window_s,
             pool_peak_bytes=engine.pool_peak_bytes,
             headroom_bytes=governor.pool().headroom_bytes,
             turns_s=engine.turns_s,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpushare.profiles import Profile
@@ -18,6 +18,7 @@ class Variation:
 
 
 AS_MEASURED = Variation()
+_MOST_ITERATIONS, _MOST_EVENTS = 3000, 60_000
 
 
 def as_measured(iteration: int) -> Variation:
@@ -52,6 +53,17 @@ class SimulatedJob:
     def solo_s(self) -> float:
         """All iterations, with nobody beside."""
         return sum(self.vary(i).time for i in range(self.iterations)) * self.iteration_s
+
+
+def iterations_for(iteration_s: Sequence[float], longest: int) -> list[int]:
+    """How many iterations of each job take the time that `longest` of the slowest one do; at most 3000."""
+    target_s = longest * max(iteration_s)
+    return [max(1, min(_MOST_ITERATIONS, round(target_s / max(s, 1e-9)))) for s in iteration_s]
+
+
+def steps_for(iterations: Sequence[int]) -> int:
+    """How finely to cut the curves so that a run has a bounded number of events."""
+    return max(8, min(96, _MOST_EVENTS // sum(iterations)))
 
 
 def from_profile(

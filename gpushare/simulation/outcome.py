@@ -13,7 +13,8 @@ class JobOutcome:
     """One job. Times in seconds since the run began, waits in seconds.
 
     `status` is ok, refused (before its first iteration) or out of memory (later), with the figures in `message`.
-    `first_end_s` is the end of its first iteration.
+    `first_end_s` is the end of its first iteration. `work_s` is the solo time of what it did while all jobs were
+    there (`Outcome.window_s`).
     """
 
     name: str
@@ -24,6 +25,7 @@ class JobOutcome:
     first_end_s: float | None
     end_s: float
     solo_s: float
+    work_s: float
     door_wait_s: float
     memory_wait_s: float
     memory_waits: int
@@ -54,11 +56,16 @@ class Held:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run of all jobs under one policy and budget."""
+    """A run of all jobs under one policy and budget.
+
+    `window_s`: how long all jobs were there, from the last arrival to the first good end. A job that only waited
+    was there too.
+    """
 
     policy: str
     budget_bytes: int
     duration_s: float
+    window_s: float
     pool_peak_bytes: int
     headroom_bytes: int
     turns_s: float
@@ -67,8 +74,11 @@ class Outcome:
 
     @property
     def stp(self) -> float:
-        """System throughput: the sum of 1 / slowdown. A job that did not end well adds nothing."""
-        return sum(1 / slowdown for job in self.jobs if (slowdown := job.slowdown))
+        """System throughput, the sum of 1 / slowdown: solo seconds of work per second while all jobs were there.
+
+        A job that did not end well adds nothing. One after the other, or in turns, is 1.
+        """
+        return sum(j.work_s for j in self.jobs if j.status == OK) / self.window_s if self.window_s else 0.0
 
     @property
     def antt(self) -> float | None:
@@ -103,7 +113,6 @@ class Outcome:
         """All figures; bytes and seconds, None for what is not known."""
         fields = asdict(self)
         fields["timeline"] = [[h.time_s, h.index, h.held_bytes] for h in self.timeline]
-        for told, job in zip(fields["jobs"], self.jobs, strict=True):
-            told["slowdown"] = job.slowdown
+        fields["jobs"] = [{**asdict(job), "slowdown": job.slowdown} for job in self.jobs]
         figures = {"stp": self.stp, "antt": self.antt, "over_serial": self.over_serial}
         return {**fields, **figures, "all_ok": self.all_ok, "nothing_waits": self.nothing_waits}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import PAGE_BYTES, simulate
 from gpushare.simulation.job import SimulatedJob
-from gpushare.simulation.outcome import Outcome
+from gpushare.simulation.outcome import OK, Outcome
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
 _HEADROOM_PAGES = 2  # that the governor sets aside at first (governor.cpp)
@@ -65,6 +65,14 @@ def budgets(
     )
 
 
+@dataclass(frozen=True)
+class Swept:
+    """One policy at one budget: its STP, and how many jobs did all their iterations."""
+
+    stp: float
+    ended: int
+
+
 def sweep(
     jobs: Sequence[SimulatedJob],
     *,
@@ -72,20 +80,21 @@ def sweep(
     budgets_bytes: Sequence[int],
     contention: Contention,
     page_bytes: int = PAGE_BYTES,
-) -> dict[str, list[float]]:
-    """STP of each policy at each budget."""
+) -> dict[str, list[Swept]]:
+    """Throughput of each policy at each budget."""
 
-    def stp(policy: str, budget_bytes: int) -> float:
-        return simulate(
+    def at(policy: str, budget_bytes: int) -> Swept:
+        outcome = simulate(
             jobs,
             policy=policy,
             budget_bytes=budget_bytes,
             contention=contention,
             page_bytes=page_bytes,
             record=False,
-        ).stp
+        )
+        return Swept(outcome.stp, sum(job.status == OK for job in outcome.jobs))
 
-    return {policy: [stp(policy, b) for b in budgets_bytes] for policy in policies}
+    return {policy: [at(policy, b) for b in budgets_bytes] for policy in policies}
 
 
 def sweep_budgets(jobs: Sequence[SimulatedJob], points: int, page_bytes: int = PAGE_BYTES) -> list[int]:

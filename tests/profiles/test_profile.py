@@ -36,6 +36,34 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
         Profile.from_json(broken, "x")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"residue_bytes": -1}, "sizes must be numbers of bytes"),
+        ({"page_bytes": 0}, "sizes must be"),
+        ({"held_bytes": ("x", 1, 2)}, "sizes must be"),
+        ({"iteration_s": None}, "times must be numbers of seconds"),
+        ({"time_s": (0.0, 0.2, 0.1)}, "times of its curve go back"),
+        ({"held_bytes": (), "time_s": ()}, "0 sizes and 0 times"),
+        ({"time_s": (0.0,)}, "3 sizes and 1 times"),
+    ],
+)
+def test_what_no_iteration_can_have_is_damage(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=f"x is damaged: .*{message}"):
+        Profile.from_json(replace(PROFILE, **changes).to_json(), "x")  # type: ignore[arg-type]
+
+
+def test_what_can_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("[]")
+    with pytest.raises(UsageError, match="not a gpushare profile"):
+        Profile.load(tmp_path / "list")
+    (tmp_path / "bytes").write_bytes(b"\xff\x00")
+    with pytest.raises(UsageError, match="damaged"):
+        Profile.load(tmp_path / "bytes")
+    with pytest.raises(UsageError, match="can't be read: No such file"):
+        Profile.load(tmp_path / "none")
+
+
 @given(st.lists(st.integers(0, 100), max_size=60), st.integers(1, 50))
 def test_segments_cover_the_curve_once(held: list[int], split: int) -> None:
     pieces = segments(held, split)

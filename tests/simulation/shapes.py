@@ -1,5 +1,6 @@
 """Jobs of simple shapes, whose best schedules can be told by hand."""
 
+from gpushare.profiles import Profile
 from gpushare.simulation import SimulatedJob
 
 PAGE = 2 << 20
@@ -28,3 +29,23 @@ def triangle(
 def budget(peaks: float, peak: int = PEAK) -> int:
     """Bytes of so many peaks, and the headroom."""
     return (round(peaks * peak) + HEADROOM) * PAGE
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of a triangle with many allocations."""
+    shape = triangle(name, up=300, down=300)
+    return Profile(
+        command=f"{name}.py",
+        torch="2.13.0",
+        device="cpu",
+        page_bytes=PAGE,
+        persistent_bytes=0,
+        activation_bytes=PEAK * PAGE,
+        temporary_bytes=0,
+        peak_held_bytes=PEAK * PAGE,
+        peak_live_bytes=PEAK * PAGE,
+        residue_bytes=0,
+        iteration_s=1.0,
+        held_bytes=shape.held_bytes,
+        time_s=shape.time_s,
+    )

@@ -1,11 +1,14 @@
 """Contention, arrivals, waits, refusals, turns."""
 
+import json
+
 import pytest
-from shapes import PAGE, PEAK, budget, triangle
+from shapes import PAGE, PEAK, budget, profile_of, triangle
 
 from gpushare.scheduling.policies import POLICIES
-from gpushare.simulation import Contention, SimulatedJob, from_profile, simulate
-from gpushare.simulation.job import Variation
+from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, from_profile, simulate
+from gpushare.simulation.job import Variation, iterations_for, steps_for
+from gpushare.simulation.report import build_report
 
 
 def flat(name: str, pages: int, residue: int = 0, **rest: object) -> SimulatedJob:
@@ -97,8 +100,30 @@ def test_an_iteration_beyond_its_curve_is_an_overrun() -> None:
     assert outcome.jobs[0].solo_s == pytest.approx(24 + 6 * 1.5)
 
 
-def test_a_profile_becomes_a_job_of_the_same_peak_and_time(example_profile) -> None:  # type: ignore[no-untyped-def]
-    job = from_profile(example_profile, "a", iterations=3, steps=16)
+def test_a_profile_becomes_a_job_of_the_same_peak_and_time() -> None:
+    profile = profile_of("a")
+    job = from_profile(profile, "a", iterations=3, steps=16)
     assert len(job.held_bytes) <= 16
-    assert job.peak_bytes == example_profile.peak_held_bytes == PEAK * PAGE
-    assert job.iteration_s == example_profile.iteration_s
+    assert job.peak_bytes == profile.peak_held_bytes == PEAK * PAGE
+    assert job.iteration_s == profile.iteration_s
+
+
+def test_iterations_take_about_the_same_time_and_events_are_bounded() -> None:
+    counts = iterations_for([1.0, 0.4, 0.0001], 30)
+    assert counts == [30, 75, 3000]
+    assert 8 <= steps_for(counts) < 96 == steps_for([30, 75])
+
+
+def test_a_plan_has_all_figures_and_is_plain_data() -> None:
+    jobs = [triangle("a", iterations=4), triangle("b", iterations=4, up=30, down=60)]
+    report = build_report(
+        jobs, policies=POLICY_NAMES, budget_bytes=budget(1.3), page_bytes=PAGE, contention=Contention(2)
+    )
+    assert json.loads(json.dumps(report)) == report
+    assert set(report["policies"]) == set(POLICIES)
+    zico, turns = report["policies"]["zico"], report["policies"]["temporal"]
+    assert zico["stp"] > turns["stp"] == pytest.approx(1)
+    assert zico["pool_peak_bytes"] <= report["budget_bytes"] == budget(1.3)
+    much = {"policies": ["zico"], "page_bytes": PAGE, "contention": Contention(2)}
+    enough, more = (build_report(jobs, budget_bytes=budget(n), **much) for n in (4, 4000))  # type: ignore[arg-type]
+    assert more["policies"]["zico"]["duration_s"] == enough["policies"]["zico"]["duration_s"]

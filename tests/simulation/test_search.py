@@ -43,6 +43,8 @@ def test_a_sweep_spans_the_largest_peak_to_the_sum() -> None:
     at = sweep_budgets(jobs, 4)
     assert at[0] == PEAK * PAGE and at[-1] == (PEAK + 500 + HEADROOM) * PAGE
     found = sweep(jobs, policies=["zico", "temporal"], budgets_bytes=at, contention=FREE)
-    assert found["zico"][-1] == pytest.approx(2)
-    assert found["zico"] == sorted(found["zico"])
+    throughput = [point.stp for point in found["zico"]]
+    assert throughput[-1] == pytest.approx(2)
+    assert throughput == sorted(throughput)
     assert len(found["temporal"]) == len(at)
+    assert {point.ended for points in found.values() for point in points} == {2}

@@ -1,0 +1,231 @@
+"""`gpushare plan`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpushare import jobs as job_specs
+from gpushare.commands import common
+from gpushare.commands.profile import measure, why_none
+from gpushare.errors import GpushareError, RefusedError, UsageError
+from gpushare.jobs import JobSpec
+from gpushare.profiles import Profile, store
+from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, SimulationStuck, from_profile
+from gpushare.simulation.job import iterations_for, steps_for
+from gpushare.simulation.report import build_report, build_sweep
+from gpushare.units import format_bytes, parse_bytes
+from gpushare.views.plan import render_plan
+
+_SWEEP_POINTS = 16
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("jobs", metavar="JOB_OR_PROFILE...", nargs=-1)
+@click.option("-f", "--file", "job_file", type=click.Path(path_type=Path), help="Job file (TOML).")
+@click.option("--budget", help="Memory for all jobs, as for run; it may be more than this machine has.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(POLICY_NAMES),
+    help="Simulate this one; may be given several times. Default: all. The last one is drawn.",
+)
+@click.option(
+    "--iterations", type=click.IntRange(1, 3000), default=30, show_default=True, help="Of the slowest job."
+)
+@click.option("--cores", type=click.FloatRange(1), help="Default: those of this machine.")
+@click.option(
+    "--threads", type=click.FloatRange(0.01), help="Cores a job keeps busy. Default: OMP_NUM_THREADS, or all."
+)
+@click.option(
+    "--slowdown",
+    type=click.FloatRange(1),
+    default=1.0,
+    show_default=True,
+    help="How much slower a job is beside each other one that computes.",
+)
+@click.option(
+    "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."
+)
+@click.option("--sweep-budget", is_flag=True, help="Throughput at budgets from the largest peak to the sum.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything to stdout as JSON.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+def plan(
+    jobs: tuple[str, ...],
+    job_file: Path | None,
+    budget: str | None,
+    policies: tuple[str, ...],
+    iterations: int,
+    cores: float | None,
+    threads: float | None,
+    slowdown: float,
+    stagger: float,
+    sweep_budget: bool,
+    as_json: bool,
+    device: str,
+) -> int:
+    """Simulate jobs side by side before running them.
+
+    A JOB is a script or a quoted command line, as for run, or a file that `gpushare profile --json` wrote. A
+    script without a saved profile is profiled first: it really runs until it is measured.
+
+    Exit code: 0 each job can run inside the budget, 2 nothing was simulated, 3 a job can't.
+    """
+    common.check_platform()
+    device = common.check_device(device)
+    entries = _entries(jobs, job_file)
+    budget_bytes = _budget(budget)
+    cores = cores or float(len(os.sched_getaffinity(0)))
+    work = _Work(
+        jobs=_jobs(_with_profiles(entries, device), iterations, threads or _default_threads(cores), stagger),
+        page_bytes=min(e.profile.page_bytes for e in entries if e.profile),
+        policies=tuple(dict.fromkeys(policies)) or POLICY_NAMES,
+        budget_bytes=budget_bytes,
+        contention=Contention(cores, slowdown),
+    )
+    report = work.report(sweep=sweep_budget)
+    if as_json:
+        common.to_stdout(lambda: print(json.dumps(report)), "the plan")
+    else:
+        console = common.Console()
+        common.to_stdout(lambda: render_plan(report, console, picture_of=work.policies[-1]), "the plan")
+    return _tell_who_never_fits(report)
+
+
+@dataclass
+class _Entry:
+    """What the command line names: a job, with its profile once there is one."""
+
+    spec: JobSpec
+    profile: Profile | None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Everything that the simulations need."""
+
+    jobs: list[SimulatedJob]
+    page_bytes: int
+    policies: tuple[str, ...]
+    budget_bytes: int
+    contention: Contention
+
+    def report(self, *, sweep: bool) -> dict[str, Any]:
+        """Simulate.
+
+        :raises GpushareError: a simulation came to no end.
+        """
+        try:
+            report = build_report(
+                self.jobs,
+                policies=self.policies,
+                budget_bytes=self.budget_bytes,
+                page_bytes=self.page_bytes,
+                contention=self.contention,
+            )
+            if sweep:
+                report["sweep"] = build_sweep(
+                    self.jobs,
+                    policies=self.policies,
+                    page_bytes=self.page_bytes,
+                    contention=self.contention,
+                    points=_SWEEP_POINTS,
+                )
+        except SimulationStuck as error:
+            raise GpushareError(
+                f"the simulation came to no end, which is a bug of gpushare: {error}"
+            ) from None
+        return report
+
+
+def _entries(jobs: tuple[str, ...], job_file: Path | None) -> list[_Entry]:
+    entries = [_entry(text) for text in jobs]
+    if job_file:
+        entries += [_Entry(spec, None) for spec in job_specs.load_job_file(job_file)]
+    if not entries:
+        raise UsageError("there is nothing to plan: give scripts or profiles, or a job file with -f")
+    if len(entries) > 63:
+        raise UsageError(f"at most 63 jobs can run at once, but got {len(entries)}")
+    for entry in entries:
+        if entry.profile is None:
+            job_specs.check(entry.spec)
+    specs = job_specs.with_unique_names([entry.spec for entry in entries])
+    return [_Entry(spec, entry.profile) for spec, entry in zip(specs, entries, strict=True)]
+
+
+def _entry(text: str) -> _Entry:
+    path = Path(text)
+    if path.suffix != ".json":
+        return _Entry(job_specs.parse_job(text), None)
+    if not path.is_file():
+        raise UsageError(f"there is no profile {text}; `gpushare profile --json JOB` prints one")
+    found = Profile.load(path)
+    try:
+        name = job_specs.parse_job(found.command).name
+    except UsageError:
+        name = path.stem
+    return _Entry(JobSpec(name, "script", text, (), Path.cwd(), found.command), found)
+
+
+def _with_profiles(entries: list[_Entry], device: str) -> list[_Entry]:
+    """Entries of which each has a profile: its saved one, else a new one.
+
+    :raises GpushareError: a job ended before it had one.
+    """
+    for entry in entries:
+        entry.profile = entry.profile or store.find(entry.spec, device)
+        if entry.profile is None:
+            print(
+                f"gpushare: {entry.spec.name} has no saved profile and runs until it is measured",
+                file=sys.stderr,
+            )
+            budget_bytes, _ = common.choose_budget(None)
+            entry.profile, run = measure(entry.spec, device, budget_bytes)
+            if entry.profile is None:
+                raise GpushareError(why_none(run))
+    return entries
+
+
+def _jobs(entries: list[_Entry], iterations: int, threads: float, stagger_s: float) -> list[SimulatedJob]:
+    found = [(entry.spec.name, entry.profile) for entry in entries if entry.profile]
+    counts = iterations_for([p.iteration_s for _, p in found], iterations)
+    steps = steps_for(counts)
+    return [
+        from_profile(p, name, iterations=n, threads=threads, arrival_s=i * stagger_s, steps=steps)
+        for i, ((name, p), n) in enumerate(zip(found, counts, strict=True))
+    ]
+
+
+def _default_threads(cores: float) -> float:
+    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return float(told) if told.isdigit() and int(told) > 0 else cores
+
+
+def _budget(text: str | None) -> int:
+    if text is None or text.strip().endswith("%"):
+        return common.choose_budget(text)[0]
+    budget_bytes = parse_bytes(text)
+    if budget_bytes < common.LEAST_BUDGET_BYTES:
+        least = format_bytes(common.LEAST_BUDGET_BYTES)
+        raise UsageError(f"the budget must be at least {least}, but got {format_bytes(budget_bytes)}")
+    return budget_bytes
+
+
+def _tell_who_never_fits(report: dict[str, Any]) -> int:
+    code = 0
+    for job in report["jobs"]:
+        if not job["fits_alone"]:
+            print(
+                f"gpushare: {job['name']} needs at least {format_bytes(job['peak_bytes'])} by itself, and the "
+                f"budget is {format_bytes(report['budget_bytes'])}",
+                file=sys.stderr,
+            )
+            code = RefusedError.exit_code
+    return code

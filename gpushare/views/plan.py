@@ -1,0 +1,166 @@
+"""A plan for reading: its jobs, a table of policies, and the pool over time as a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpushare.units import format_bytes
+from gpushare.views.pool import held_over_time, pool_picture
+
+_HEIGHT, _ITERATIONS_SHOWN = 10, 5
+_HEADINGS = (
+    "policy",
+    "jobs",
+    "time",
+    "of serial",
+    "STP",
+    "ANTT",
+    "waiting",
+    "longest wait",
+    "shift",
+    "pool peak",
+)
+
+
+def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | None) -> None:
+    """Print the report of `simulation.report`.
+
+    :param picture_of: the policy to draw; None for no picture.
+    """
+    console.print(_jobs(plan))
+    console.print(
+        f"peaks sum to {format_bytes(plan['solo_peaks_sum_bytes'])}; budget {format_bytes(plan['budget_bytes'])}; "
+        f"one after the other {_seconds(plan['serial_s'])}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print()
+    console.print(_policies(plan))
+    for line in _budgets(plan):
+        console.print(line, highlight=False, soft_wrap=True)
+    for line in _messages(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if picture_of:
+        console.print()
+        render_pool(plan, picture_of, console)
+    if plan["sweep"]:
+        console.print()
+        render_sweep(plan, console)
+
+
+def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
+    """Print the pool's first moments under one policy."""
+    names = [job["name"] for job in plan["jobs"]]
+    found = plan["policies"][policy]
+    shown_s = min(found["duration_s"], _ITERATIONS_SHOWN * max(job["iteration_s"] for job in plan["jobs"]))
+    width = max(20, min(console.width, 110) - 14)
+    columns = held_over_time(found["timeline"], len(names), shown_s, width)
+    console.print(f"the pool under {policy}, the first {_seconds(shown_s)}:", highlight=False)
+    coloured = console.color_system is not None and not console.no_color
+    picture = pool_picture(
+        columns, names, plan["budget_bytes"], height=_HEIGHT, span_s=shown_s, coloured=coloured
+    )
+    for line in picture:
+        console.print(line, no_wrap=True, overflow="crop")
+
+
+def render_sweep(plan: dict[str, Any], console: Console) -> None:
+    """Print throughput over the budget."""
+    sweep = plan["sweep"]
+    policies = list(sweep["stp"])
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", title="STP over the budget", title_justify="left"
+    )
+    table.add_column("budget", justify="right")
+    table.add_column("of all peaks", justify="right")
+    for policy in policies:
+        table.add_column(policy, justify="right")
+    table.add_column(policies[-1] if len(policies) > 1 else "")
+    drawn = sweep["stp"][policies[-1]]
+    for i, budget in enumerate(sweep["budget_bytes"]):
+        cells = [_throughput(sweep, policy, i, len(plan["jobs"])) for policy in policies]
+        share = f"{budget / max(1, plan['solo_peaks_sum_bytes']):.2f}"
+        bar = Text("█" * round(drawn[i] / max(1e-9, *drawn) * 30), style="cyan")
+        table.add_row(format_bytes(budget), share, *cells, bar)
+    console.print(table)
+
+
+def _throughput(sweep: dict[str, Any], policy: str, i: int, jobs: int) -> str:
+    ended = sweep["ended"][policy][i]
+    return f"{sweep['stp'][policy][i]:.2f}" + ("" if ended == jobs else f" ({ended} of {jobs})")
+
+
+def _jobs(plan: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("job", "peak", "residue", "iteration", "iterations", "threads"):
+        table.add_column(heading, justify="left" if heading == "job" else "right")
+    for job in plan["jobs"]:
+        table.add_row(
+            job["name"],
+            format_bytes(job["peak_bytes"]),
+            format_bytes(job["residue_bytes"]),
+            _seconds(job["iteration_s"]),
+            str(job["iterations"]),
+            f"{job['threads']:g}",
+        )
+    return table
+
+
+def _policies(plan: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="left" if heading in ("policy", "jobs") else "right")
+    for policy, found in plan["policies"].items():
+        jobs = found["jobs"]
+        shifts = [job["time_shift_s"] for job in jobs if job["time_shift_s"] is not None]
+        table.add_row(
+            policy,
+            _who_ended(jobs),
+            _seconds(found["duration_s"] if found["all_ok"] else None),
+            _number(found["over_serial"]),
+            _number(found["stp"]),
+            _number(found["antt"]),
+            _seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
+            _seconds(max(job["longest_wait_s"] for job in jobs)),
+            _seconds(sum(shifts) / len(shifts) if shifts else None),
+            format_bytes(found["pool_peak_bytes"]),
+        )
+    return table
+
+
+def _who_ended(jobs: list[dict[str, Any]]) -> str:
+    ended = sum(job["status"] == "ok" for job in jobs)
+    return f"all {ended} run" if ended == len(jobs) else f"{ended} of {len(jobs)} run"
+
+
+def _budgets(plan: dict[str, Any]) -> list[str]:
+    lines = []
+    for policy, found in plan["policies"].items():
+        none, some = found["nothing_waits_from_bytes"], found["all_run_from_bytes"]
+        waits = f"nothing waits from {format_bytes(none)} on" if none else "somebody waits at any budget"
+        runs = f"all can run from {format_bytes(some)} on" if some else "all can run at no budget"
+        lines.append(f"{policy}: {runs}; {waits}")
+    return lines
+
+
+def _messages(plan: dict[str, Any]) -> list[str]:
+    lines = []
+    for policy, found in plan["policies"].items():
+        for job in found["jobs"]:
+            if job["message"]:
+                lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

@@ -1,0 +1,84 @@
+"""`gpushare plan` through the console script."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TRAIN, Run
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def scripts(tmp_path: Path, train: None) -> None:
+    (tmp_path / "wide.py").write_text(TRAIN.format(rows=12_000))
+
+
+def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) -> None:
+    first = gpushare("plan", "wide.py 40", "wide.py 40", "--budget", "120MiB", "--json", "--sweep-budget")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.count("runs until it is measured") == 1
+    plan = json.loads(first.stdout)
+    assert [job["name"] for job in plan["jobs"]] == ["wide", "wide-2"]
+    peak = plan["jobs"][0]["peak_bytes"]
+    assert 60 * MIB < peak < 120 * MIB
+    assert set(plan["policies"]) == {"unmanaged", "temporal", "zico", "waterwave"}
+    turns, shared = plan["policies"]["temporal"], plan["policies"]["zico"]
+    assert turns["stp"] == pytest.approx(1) and turns["over_serial"] == pytest.approx(1, abs=0.01)
+    assert 1 < shared["stp"] <= 2 and shared["duration_s"] < turns["duration_s"]
+    assert max(turns["pool_peak_bytes"], shared["pool_peak_bytes"]) <= 120 * MIB
+    assert turns["all_run_from_bytes"] <= shared["nothing_waits_from_bytes"] <= 2 * peak + 4 * MIB
+    assert plan["sweep"]["stp"]["zico"][-1] == pytest.approx(2)
+
+    again = gpushare("plan", "wide.py 40", "wide.py 40", "--budget", "120MiB", "--policy", "zico")
+    assert again.returncode == 0 and again.stderr == ""
+    assert "all 2 run" in again.stdout and "the pool under zico" in again.stdout
+
+    (saved,) = (tmp_path / "cache" / "gpushare" / "profiles").glob("*.json")
+    (tmp_path / "p.json").write_bytes(saved.read_bytes())
+    from_file = gpushare("plan", "p.json", "p.json", "--budget", "120MiB", "--json", "--policy", "zico")
+    assert json.loads(from_file.stdout)["policies"]["zico"] == {**shared, "policy": "zico"}
+
+    small = gpushare("plan", "p.json", "p.json", "--budget", "50MiB")
+    assert small.returncode == 3
+    assert "wide needs at least" in small.stderr and "the budget is 50.0 MiB" in small.stderr
+    assert "0 of 2 run" in small.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to plan"),
+        (("none.py",), "no script none.py"),
+        (("none.json",), "there is no profile none.json"),
+        (("other.json",), "other.json is not a gpushare profile"),
+        (("broken.json",), "broken.json is damaged"),
+        (("train.py", "--policy", "magic"), "'magic' is not one of"),
+        (("train.py", "--budget", "1MB"), "at least 32.0 MiB, but got 976.6 KiB"),
+        (("train.py", "--slowdown", "0.5"), "0.5 is not in the range"),
+        (("train.py", "--device", "cuda"), "not supported yet"),
+    ],
+)
+def test_bad_input_simulates_nothing(
+    arguments: tuple[str, ...], message: str, gpushare: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "other.json").write_text("[1, 2]")
+    (tmp_path / "broken.json").write_bytes(b"\xff\xfe{")
+    done = gpushare("plan", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_script_that_has_no_iterations_is_told(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text("print('nothing')\n")
+    done = gpushare("plan", "idle.py", "--budget", "100MiB")
+    assert done.returncode == 1
+    assert "no profile: idle ended as ok: no two iterations were seen" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_parent_does_not_import_torch(plain: Run) -> None:
+    code = "import sys, gpushare.commands; print('torch' in sys.modules)"
+    assert plain("-c", code).stdout == "False\n", sys.executable

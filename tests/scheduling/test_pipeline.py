@@ -1,0 +1,83 @@
+"""Rounds of many jobs, looked at moment by moment."""
+
+from bisect import bisect_right
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpushare.profiles.segments import segments
+from gpushare.scheduling.pipeline import Round, best_round, work_per_s
+from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies.waterwave import split_bytes
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> IterationCurve:
+    residue = draw(st.integers(0, 10))
+    above = draw(st.lists(st.integers(0, 60), min_size=1, max_size=12))
+    duration_s = draw(st.sampled_from((0.3, 1.0, 1.1, 2.0)))
+    times = tuple(duration_s * i / len(above) for i in range(len(above)))
+    held = tuple(residue + a for a in above)
+    return IterationCurve(tuple(range(len(above))), held, times, duration_s, residue)
+
+
+def held_at(found: Round, jobs: list[IterationCurve], moment_s: float) -> int:
+    """Bytes of all jobs at a moment of the round."""
+    total = 0
+    for curve, start_s, repeats in zip(jobs, found.starts_s, found.repeats, strict=True):
+        since_s = (moment_s - start_s) % found.length_s
+        total += curve.residue_bytes
+        if since_s < repeats * curve.duration_s:
+            step = bisect_right(curve.time_s, since_s % curve.duration_s) - 1
+            total += max(0, curve.held_bytes[step] - curve.residue_bytes)
+    return total
+
+
+@settings(deadline=None)
+@given(jobs=st.lists(curves(), min_size=2, max_size=4), share=st.floats(0, 1))
+def test_a_round_fits_at_every_moment(jobs: list[IterationCurve], share: float) -> None:
+    residues = sum(c.residue_bytes for c in jobs)
+    least = residues + max(c.peak_bytes - c.residue_bytes for c in jobs)
+    room = least + round(share * (sum(c.peak_bytes for c in jobs) - least))
+    found = best_round(jobs, room)
+    assert found is not None  # one after the other fits
+    for i in range(997):
+        assert held_at(found, jobs, found.length_s * i / 997) <= room
+    for curve, repeats in zip(jobs, found.repeats, strict=True):
+        assert 1 <= repeats * curve.duration_s / curve.duration_s <= found.length_s / curve.duration_s + 1e-3
+    assert work_per_s(jobs, found.repeats, found.length_s) <= len(jobs) + 1e-6
+
+
+def test_nothing_fits_where_one_job_does_not() -> None:
+    curve = IterationCurve((0, 1), (5, 100), (0.0, 0.5), 1.0, 5)
+    assert best_round([curve, curve], 104) is None
+    assert best_round([curve, curve], 105) is not None
+
+
+def triangle(duration_s: float = 1.0) -> IterationCurve:
+    held = [*range(1, 65), *range(63, -1, -1)]
+    times = tuple(duration_s * i / 128 for i in range(128))
+    return IterationCurve(tuple(range(0, 1280, 10)), tuple(held), times, duration_s, 0)
+
+
+def test_with_room_for_all_everybody_starts_at_once() -> None:
+    found = best_round([triangle()] * 4, 4 * 64)
+    assert found == Round(1.0, (0.0, 0.0, 0.0, 0.0), (1, 1, 1, 1))
+
+
+def test_starts_are_at_the_ends_of_segments() -> None:
+    jobs = tuple(JobState(i + 1, triangle()) for i in range(3))
+    permits = POLICIES["waterwave"](Snapshot(90, jobs))
+    curve = triangle()
+    ends = {curve.ordinals[end] for _, end in segments(curve.held_bytes, split_bytes(curve))[:-1]}
+    given_ = [p for p in permits if p.ordinal is not None]
+    assert given_ and all(p.ordinal in ends for p in given_)
+    assert all(p.shift_s == pytest.approx((p.ordinal or 0) / 1280) for p in given_)
+
+
+def test_in_turns_nothing_overlaps() -> None:
+    jobs = (JobState(1, triangle()), JobState(2, triangle()))
+    permits = POLICIES["waterwave"](Snapshot(400, jobs, take_turns=True))
+    assert [p.ordinal for p in permits] == [None, None]

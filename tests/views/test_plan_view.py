@@ -1,0 +1,109 @@
+"""A plan as text."""
+
+import os
+
+import pytest
+from rich.console import Console
+
+from gpushare.views.plan import render_plan
+from gpushare.views.pool import held_over_time, pool_picture
+
+MIB = 1 << 20
+
+
+def job(name: str, **changes: object) -> dict[str, object]:
+    fields = {
+        "status": "ok",
+        "message": None,
+        "door_wait_s": 0.5,
+        "memory_wait_s": 0.25,
+        "longest_wait_s": 0.3,
+    }
+    return {"name": name, **fields, "time_shift_s": 0.4, **changes}
+
+
+def policy(*jobs: dict[str, object], **changes: object) -> dict[str, object]:
+    fields = {"duration_s": 8.0, "over_serial": 0.8, "stp": 1.25, "antt": 1.6, "pool_peak_bytes": 90 * MIB}
+    found = {"nothing_waits_from_bytes": 160 * MIB, "all_run_from_bytes": 90 * MIB, "all_ok": True}
+    timeline = [[0.0, 0, 50 * MIB], [0.5, 1, 40 * MIB], [1.0, 0, 0], [2.0, 1, 0]]
+    return {"jobs": list(jobs), "timeline": timeline, **fields, **found, **changes}
+
+
+def plan(**policies: dict[str, object]) -> dict[str, object]:
+    shape = {
+        "peak_bytes": 80 * MIB,
+        "residue_bytes": 8 * MIB,
+        "iteration_s": 1.0,
+        "iterations": 5,
+        "threads": 1.0,
+    }
+    return {
+        "budget_bytes": 100 * MIB,
+        "solo_peaks_sum_bytes": 160 * MIB,
+        "serial_s": 10.0,
+        "jobs": [{"name": name, **shape} for name in ("first", "second")],
+        "policies": policies,
+        "sweep": None,
+    }
+
+
+def text_of(report: dict[str, object], picture_of: str | None = None) -> str:
+    console = Console(width=110, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    render_plan(report, console, picture_of=picture_of)
+    return console.export_text()
+
+
+def test_the_table_has_a_row_for_each_policy_and_what_it_needs() -> None:
+    refused = job("second", status="refused", message="gpushare: out of memory: asked for 9 MiB")
+    text = text_of(
+        plan(
+            zico=policy(job("first"), job("second")),
+            unmanaged=policy(
+                job("first"), refused, all_ok=False, over_serial=None, nothing_waits_from_bytes=None
+            ),
+        )
+    )
+    (zico,) = (line for line in text.splitlines() if line.startswith("zico "))
+    figures = " ".join(zico.split())
+    assert figures == "zico all 2 run 8.0 s 0.80 1.25 1.60 1.5 s 300.0 ms 400.0 ms 90.0 MiB"
+    assert "unmanaged  1 of 2 run      -" in text
+    assert "zico: all can run from 90.0 MiB on; nothing waits from 160.0 MiB on" in text
+    assert "somebody waits at any budget" in text
+    assert "unmanaged: second: out of memory: asked for 9 MiB" in text
+    assert "peaks sum to 160.0 MiB; budget 100.0 MiB; one after the other 10.0 s" in text
+
+
+def test_a_sweep_says_how_many_ended() -> None:
+    report = plan(zico=policy(job("first"), job("second")))
+    stp, ended = {"zico": [1.0, 2.0]}, {"zico": [1, 2]}
+    report["sweep"] = {"budget_bytes": [80 * MIB, 160 * MIB], "stp": stp, "ended": ended}
+    text = text_of(report)
+    assert "80.0 MiB          0.50  1.00 (1 of 2)" in text
+    assert "160.0 MiB          1.00           2.00  ██████████████████████████████" in text
+
+
+def test_what_is_held_goes_on_until_it_changes() -> None:
+    timeline = [[0.0, 0, 5], [2.0, 1, 3], [2.5, 0, 0], [3.0, 1, 0]]
+    assert held_over_time(timeline, 2, 4.0, 4) == [[5, 0], [5, 0], [5, 3], [0, 3]]
+    assert held_over_time([], 2, 4.0, 3) == [[0, 0]] * 3
+    assert held_over_time([[9.0, 0, 5]], 1, 4.0, 2) == [[0], [0]]
+
+
+@pytest.mark.parametrize("coloured", [True, False])
+def test_the_picture_fills_up_to_what_is_held(coloured: bool) -> None:
+    columns = [[40, 40], [10, 0], [0, 100]]
+    lines = pool_picture(columns, ["a", "b"], 100, height=10, span_s=3.0, coloured=coloured)
+    rows = [line.plain[13:] for line in lines[1:11]]
+    filled = [sum(row[i] != " " for row in rows) for i in range(3)]
+    assert filled == [8, 1, 10]
+    styles = {str(span.style) for line in lines[1:11] for span in line.spans}
+    assert styles == {"cyan", "magenta"}
+
+
+def test_a_cell_of_two_jobs_shows_both_where_there_are_colours() -> None:
+    def cell(coloured: bool) -> tuple[str, set[str]]:
+        lines = pool_picture([[50, 50]], ["a", "b"], 100, height=1, span_s=1.0, coloured=coloured)
+        return lines[1].plain[13:], {str(span.style) for span in lines[1].spans}
+
+    assert cell(True) == ("▄", {"cyan on magenta"})
+    assert cell(False)[0] == "█"
