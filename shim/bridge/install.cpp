@@ -19,8 +19,8 @@ void install() {
   static Allocator* const allocator = new Allocator;
   torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(
       std::shared_ptr<gpushare::bridge::caching::CUDAAllocator>(allocator, [](auto*) {}));
-  // What torch.accelerator asks.
-  c10::SetAllocator(c10::DeviceType::CUDA, allocator);
+  // What torch.accelerator asks; of equal priority at least wins.
+  c10::SetAllocator(c10::DeviceType::CUDA, allocator, UINT8_MAX);
   TORCH_CHECK(c10::GetAllocator(c10::DeviceType::CUDA) == allocator,
               "torch keeps another CUDA allocator");
 }

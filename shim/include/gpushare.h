@@ -154,6 +154,8 @@ GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
 // thread's account. Out of memory is a std::exception whose text begins as torch's does.
 GS_EXPORT void* gs_torch_alloc(size_t bytes, int device, void* stream);
 GS_EXPORT void gs_torch_free(void* address, size_t bytes, int device, void* stream);
+GS_EXPORT void gs_torch_record_stream(void* address, void* stream);
+GS_EXPORT void gs_torch_empty_cache(void);
 GS_EXPORT int gs_memory_get(gs_account account, gs_memory* out);
 GS_EXPORT void gs_memory_reset_peaks(gs_account account);
 GS_EXPORT void gs_memory_reset_totals(gs_account account);

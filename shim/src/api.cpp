@@ -301,6 +301,12 @@ void gs_torch_free(void* address, size_t, int device, void* stream) {
   gs_free(address, device, reinterpret_cast<gs_stream>(stream));
 }
 
+void gs_torch_record_stream(void* address, void* stream) {
+  gs_record_stream(address, reinterpret_cast<gs_stream>(stream));
+}
+
+void gs_torch_empty_cache(void) { gs_trim(gs_thread_account()); }
+
 int gs_record_stream(void* address, gs_stream stream) {
   Runtime* r = active();
   if (!r) return 0;
