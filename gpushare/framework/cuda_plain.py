@@ -16,6 +16,7 @@ import torch.backends.cudnn
 import torch.cuda.graphs
 import torch.cuda.memory
 
+from gpushare.framework import cuda_questions
 from gpushare.native import library, shim
 
 _KINDS = ("all", "small_pool", "large_pool")
@@ -37,9 +38,13 @@ def install() -> None:
 def answer() -> None:
     """Answer questions, and refuse what would go wrong without a word."""
     names: Any = torch._C
-    names._cuda_memoryStats = stats
-    names._cuda_resetPeakMemoryStats = lambda device: shim.memory_reset_peaks(shim.thread_account())
-    names._cuda_resetAccumulatedMemoryStats = lambda device: shim.memory_reset_totals(shim.thread_account())
+    names._cuda_memoryStats = names._accelerator_getDeviceStats = stats
+    names._cuda_resetPeakMemoryStats = names._accelerator_resetPeakStats = _reset_peaks
+    names._cuda_resetAccumulatedMemoryStats = names._accelerator_resetAccumulatedStats = _reset_totals
+    names._accelerator_getMemoryInfo = cuda_questions.free_and_total
+    # torch.accelerator still has torch's own allocator, which is never used.
+    names._accelerator_isAllocatorInitialized = torch.cuda.is_initialized
+    names._accelerator_emptyCache = torch.cuda.memory.empty_cache
     names._cuda_getMemoryFraction = lambda device: _fractions.get(shim.thread_account(), 1.0)
     names._cuda_setMemoryFraction = set_fraction
     names._cuda_memorySnapshot = _refuse_snapshot
@@ -79,6 +84,14 @@ def _stat(numbers: tuple[int, ...]) -> dict[str, int]:
 
 def _array(numbers: tuple[int, ...]) -> dict[str, dict[str, int]]:
     return {kind: _stat((0, 0, 0, 0) if kind == "small_pool" else numbers) for kind in _KINDS}
+
+
+def _reset_peaks(_device: object) -> None:
+    shim.memory_reset_peaks(shim.thread_account())
+
+
+def _reset_totals(_device: object) -> None:
+    shim.memory_reset_totals(shim.thread_account())
 
 
 def set_fraction(fraction: float, _device: object) -> None:

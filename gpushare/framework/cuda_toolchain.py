@@ -15,6 +15,7 @@ import torch
 _CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")
 _OF_CUDA_BUILDS = ("c10/cuda/impl/cuda_cmake_macros.h", "torch/csrc/cuda/CUDAPluggableAllocator.h")
 _COMPILERS = ("g++", "c++", "clang++")
+_TOOLKITS = Path("/usr/local")
 
 
 class BridgeError(Exception):
@@ -44,7 +45,7 @@ def find() -> Toolchain:
                 f"torch {torch.__version__} has no {header}: it is a build without CUDA; install one with CUDA"
             )
     compiler = _compiler()
-    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", _cuda_include(folder))
+    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda_include())
 
 
 def _compiler() -> str:
@@ -65,15 +66,19 @@ def _version(compiler: str) -> str:
     return said.stdout.partition("\n")[0]
 
 
-def _cuda_include(torch_folder: Path) -> Path:
-    looked_at = list(_cuda_folders(torch_folder.parent))
+def cuda_include() -> Path:
+    """The folder of CUDA's headers.
+
+    :raises BridgeError: there is none that has all of them.
+    """
+    looked_at = list(_cuda_folders(Path(torch.__file__).parent.parent))
     for folder in looked_at:
         if all((folder / header).is_file() for header in _CUDA_HEADERS):
             return folder
     raise BridgeError(
-        f"CUDA's headers ({' and '.join(_CUDA_HEADERS)}) are in none of {', '.join(map(str, looked_at))}; install "
-        f"a CUDA {torch.version.cuda} toolkit, or the packages nvidia-cuda-runtime and nvidia-cuda-crt, or set "
-        "CUDA_HOME"
+        f"CUDA's headers ({' and '.join(_CUDA_HEADERS)}) are in none of {', '.join(map(str, looked_at))}: install a "
+        f"CUDA {torch.version.cuda} toolkit, or the packages nvidia-cuda-runtime and nvidia-cuda-crt (before CUDA 13: "
+        "nvidia-cuda-runtime-cu12 and nvidia-cuda-nvcc-cu12), or set CUDA_HOME"
     )
 
 
@@ -83,7 +88,6 @@ def _cuda_folders(site_packages: Path) -> Iterator[Path]:
         if named := os.environ.get(variable):
             yield Path(named, "include")
     yield from sorted((site_packages / "nvidia").glob("*/include"))
-    version = torch.version.cuda or ""
-    yield Path(f"/usr/local/cuda-{version}/include")
-    yield Path("/usr/local/cuda/include")
-    yield from sorted(Path("/usr/local").glob(f"cuda-{version.partition('.')[0]}*/include"), reverse=True)
+    version = torch.version.cuda or ""  # an empty one matches every toolkit
+    for pattern in (f"cuda-{version}", f"cuda-{version.partition('.')[0]}*", "cuda"):
+        yield from sorted(_TOOLKITS.glob(f"{pattern}/include"), reverse=True)
