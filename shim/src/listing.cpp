@@ -1,6 +1,7 @@
 // What lies where, for whoever asks: the pieces of each run of held pages, and single blocks.
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "heap_blocks.h"
@@ -70,12 +71,15 @@ uint64_t Heap::block_bytes(void* address, Span* span) {
 }
 
 // Extents are found by their addresses. Whose one is can only be read while nobody frees it, so
-// every account stands still meanwhile.
+// every account that has a heap stands still meanwhile; none gets its first one.
 std::vector<gs_piece> Runtime::pieces(uint32_t account) {
   std::vector<gs_piece> out;
   std::lock_guard lock(heaps_mutex_);
   std::vector<std::unique_lock<std::mutex>> still;
-  for (uint32_t id = 0; id < kAccounts; ++id) still.emplace_back(governor_.account(id).heaps);
+  std::set<uint32_t> accounts;
+  for (auto& [key, heap] : heaps_) accounts.insert(heap->account());
+  for (auto& heap : ended_) accounts.insert(heap->account());
+  for (uint32_t id : accounts) still.emplace_back(governor_.account(id).heaps);
   for (auto& [key, heap] : heaps_)
     if (heap->account() == account) heap->list(out);
   for (auto& heap : ended_)

@@ -1,8 +1,10 @@
 // The C API with a GPU's memory as its pool: what a start needs, which memory comes from where, and
 // what a script may ask of its memory.
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <string>
+#include <thread>
 #include <vector>
 
 #include "../include/gpushare.h"
@@ -165,6 +167,44 @@ void a_limit_is_kept(gs_account job, gs_account other) {
   gs_free(first, 0, 0);
 }
 
+// Questions of one job while both allocate, in extents too: what is told must hold together.
+void questions_disturb_nobody(gs_account job, gs_account other) {
+  std::atomic<bool> ending{false};
+  std::vector<std::thread> working;
+  for (gs_account account : {job, other})
+    for (unsigned t = 0; t < 2; ++t)
+      working.emplace_back([account, t, &ending] {
+        unsigned seed = t + static_cast<unsigned>(account) * 10;
+        std::vector<void*> kept;
+        while (!ending) {
+          seed = seed * 1664525u + 1013904223u;
+          uint64_t most = t == 0 ? 9 * kMiB : 64 << 10;
+          kept.push_back(made(1 + (seed >> 4) % most, account));
+          if (kept.size() < 2) continue;
+          gs_free(kept[0], 0, 0);
+          kept.erase(kept.begin());
+        }
+        for (void* p : kept) gs_free(p, 0, 0);
+      });
+  for (int n = 0; n < 200; ++n) {
+    uint64_t end = 0;
+    std::vector<gs_piece> pieces(gs_pieces(job, nullptr, 0) + 4096);
+    pieces.resize(std::min<uint64_t>(gs_pieces(job, pieces.data(), pieces.size()), pieces.size()));
+    for (const gs_piece& p : pieces) {
+      CHECK(p.address >= end && p.asked <= p.bytes && p.segment <= p.address);
+      end = p.address + p.bytes;
+    }
+    gs_memory m = memory_of(job);
+    CHECK(m.live_bytes <= m.live_peak_bytes && m.held_bytes <= m.held_peak_bytes);
+    CHECK(m.blocks <= m.blocks_peak);
+    if (n % 10 == 0) gs_memory_reset_peaks(job);
+    if (n % 50 == 0) CHECK(gs_limit_set(job, 60 * kMiB) == 0);
+  }
+  ending = true;
+  for (auto& thread : working) thread.join();
+  CHECK(gs_limit_set(job, UINT64_MAX) == 0);
+}
+
 }  // namespace
 
 int main() {
@@ -178,6 +218,7 @@ int main() {
   questions_are_answered(job);
   a_limit_is_kept(job, other);
   pieces_are_told(job);
+  questions_disturb_nobody(job, other);
   gs_job_end(job);
   gs_job_end(other);
   CHECK(gs_check() == 0);

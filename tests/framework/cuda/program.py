@@ -5,6 +5,7 @@ Memory of the fake driver can be touched by the CPU, so what blocks overlap is s
 """
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -19,7 +20,7 @@ library.load(Path(sys.argv[1]))
 library.lib()
 library.library_path = lambda: Path(sys.argv[1])
 fake = ctypes.CDLL(sys.argv[2])
-fake.fake_cuda_reset(ctypes.c_uint64(11))
+fake.fake_cuda_reset(ctypes.c_uint64(int(os.environ.get("GPUSHARE_TEST_SEED", "11"))))
 shim.start(
     budget_bytes=BUDGET, page_bytes=PAGE, region_bytes=32 * MIB, policy="unmanaged", gpu=0, driver=sys.argv[2]
 )

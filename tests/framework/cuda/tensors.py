@@ -2,7 +2,9 @@
 allocator. With `plain` as the second argument, over the allocator that needs no compiler. Prints `ok` last.
 """
 
+import ctypes
 import gc
+import os
 import sys
 import threading
 import warnings
@@ -15,6 +17,7 @@ MIB = 1 << 20
 BUDGET = 256 * MIB
 PLAIN = sys.argv[2:] == ["plain"]
 
+ctypes.CDLL(None).fake_cuda_reset(ctypes.c_uint64(int(os.environ.get("GPUSHARE_TEST_SEED", "11"))))
 library.load(Path(sys.argv[1]))
 library.library_path = lambda: Path(sys.argv[1])
 shim.start(budget_bytes=BUDGET, page_bytes=2 * MIB, region_bytes=32 * MIB, policy="unmanaged", gpu=0)
