@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 5
+API_VERSION = 6
 
 _shim: ctypes.CDLL | None = None
 
@@ -33,7 +33,22 @@ class Config(ctypes.Structure):
         ("parent_pid", ctypes.c_int32),
         ("log_fd", ctypes.c_int32),
         ("debug_memory", ctypes.c_int32),
+        ("device_kind", ctypes.c_int32),
+        ("device_index", ctypes.c_int32),
+        ("driver", ctypes.c_char_p),
     ]
+
+
+_MEMORY = (
+    "budget_bytes page_bytes limit_bytes pool_held_bytes shared_bytes live_bytes live_peak_bytes allocated_bytes "
+    "freed_bytes blocks blocks_peak allocations frees held_bytes held_peak_bytes charged_bytes returned_bytes refusals"
+)
+
+
+class Memory(ctypes.Structure):
+    """What an account uses (`gs_memory`); see there for the meaning of each number."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in _MEMORY.split()]
 
 
 class BadFree(ctypes.Structure):
@@ -51,12 +66,27 @@ class BadFree(ctypes.Structure):
     ]
 
 
+class Piece(ctypes.Structure):
+    """A block, or the bytes between blocks, of what an account holds (`gs_piece`)."""
+
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("asked", ctypes.c_uint64),
+        ("segment", ctypes.c_uint64),
+        ("stream", ctypes.c_uint64),
+        ("arena", ctypes.c_uint32),
+        ("use", ctypes.c_int32),
+    ]
+
+
 _U64, _I64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 _U64S = ctypes.POINTER(ctypes.c_uint64)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_api_version": (ctypes.c_int, ()),
     "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
     "gs_last_error": (ctypes.c_char_p, ()),
+    "gs_device": (_I32, ()),
     "gs_log_flush": (ctypes.c_int, ()),
     "gs_bad_free_next": (ctypes.c_int, (ctypes.POINTER(BadFree),)),
     "gs_job_begin": (_I32, (_I32, _I32)),
@@ -87,6 +117,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_telemetry_bytes": (ctypes.c_uint64, ()),
     "gs_pool_get": (ctypes.c_int, (_U64S,)),
     "gs_budget_set": (ctypes.c_int, (_U64,)),
+    "gs_stream_begin": (None, (_I32, _U64)),
+    "gs_stream_end": (None, (_U64,)),
+    "gs_memory_get": (ctypes.c_int, (_I32, ctypes.POINTER(Memory))),
+    "gs_memory_reset_peaks": (None, (_I32,)),
+    "gs_memory_reset_totals": (None, (_I32,)),
+    "gs_limit_set": (ctypes.c_int, (_I32, _U64)),
+    "gs_pieces": (_U64, (_I32, ctypes.POINTER(Piece), _U64)),
     "gs_try_alloc": (_PTR, (_U64, _I32, _I32, _U64, ctypes.c_uint32)),
     "gs_free": (None, (_PTR, _I32, _U64)),
     "gs_sim_begin": (_PTR, (_I32, _U64, _U64)),
@@ -151,6 +188,19 @@ def load(path: Path | None = None) -> None:
     _shim = library
 
 
+def source_path() -> Path:
+    """The folder that has `bridge` and `include`: of the installed package, or of a checkout.
+
+    :raises NativeError: there is none.
+    """
+    installed = library_path().parent / "source"
+    checkout = Path(__file__).parent.parent.parent / "shim"
+    for folder in (installed, checkout):
+        if (folder / "bridge" / "install.cpp").is_file():
+            return folder
+    raise NativeError(f"the sources of the bridge are missing: {installed}; install the package with pip")
+
+
 def lib() -> ctypes.CDLL:
     """The shim.
 
@@ -159,6 +209,11 @@ def lib() -> ctypes.CDLL:
     if _shim is None:
         raise NativeError("the shim is not loaded")
     return _shim
+
+
+def function_address(name: str) -> int:
+    """Where a function of the shim is, for libraries that call it themselves."""
+    return ctypes.cast(getattr(lib(), name), ctypes.c_void_p).value or 0
 
 
 def last_error() -> str:

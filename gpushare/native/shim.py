@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gpushare.native.library import BadFree, Config, NativeError, last_error, lib, quick
+from gpushare.native.library import BadFree, Config, Memory, NativeError, Piece, last_error, lib, quick
 
 UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
 # Waterwave's doors are Zico's: both open where a permit says so. The permits are the policy's.
 POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO, "waterwave": ZICO}
+HOST, CUDA = 0, 1
 NEVER = 2**64 - 1
+FREE, USED, USED_ELSEWHERE = 0, 1, 2  # of a piece
 NO_JOB = 64  # an account of switches that no job has (GS_MAX_ACCOUNTS)
 
 
@@ -37,11 +39,15 @@ def start(
     log_fd: int = -1,
     debug_memory: bool = False,
     address_bytes: int = 0,
+    gpu: int | None = None,
+    driver: str | None = None,
 ) -> None:
     """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space.
 
-    `log_fd` is the file of the allocation log (`telemetry/allocation_log.py`), -1 for none. `debug_memory`
-    remembers what is freed, for `next_bad_free`, and overwrites it.
+    `gpu` is the index of the GPU whose memory it is, as the driver counts; None is the host's memory. `driver` is
+    the library of the CUDA driver if it is not `libcuda.so.1`. `log_fd` is the file of the allocation log
+    (`telemetry/allocation_log.py`), -1 for none. `debug_memory` remembers
+    what is freed, for `next_bad_free`, and overwrites it (not on a GPU).
 
     :raises NativeError: with the reason.
     """
@@ -55,6 +61,9 @@ def start(
         parent_pid,
         log_fd,
         debug_memory,
+        HOST if gpu is None else CUDA,
+        gpu or 0,
+        driver.encode() if driver else None,
     )
     if lib().gs_start(ctypes.byref(config)) != 0:
         raise NativeError(last_error())
@@ -281,6 +290,60 @@ def free(address: int) -> None:
 def trim(account: int) -> None:
     """Give back the pages of the account that hold no block."""
     lib().gs_trim(account)
+
+
+def device() -> int:
+    """Index of the GPU whose memory the pool is; -1 on the host."""
+    index: int = lib().gs_device()
+    return index
+
+
+def stream_begin(account: int, stream: int) -> None:
+    """The job may use the stream (a driver's handle) from now on: what it frees may still be in use there."""
+    lib().gs_stream_begin(account, stream)
+
+
+def stream_end(stream: int) -> None:
+    """Before a stream is destroyed."""
+    lib().gs_stream_end(stream)
+
+
+def memory(account: int) -> Memory:
+    """What the account may use, uses, and has used since the last resets."""
+    found = Memory()
+    if lib().gs_memory_get(account, ctypes.byref(found)) != 0:
+        raise NativeError(last_error())
+    return found
+
+
+def memory_reset_peaks(account: int) -> None:
+    """Peaks of `memory` count from now on."""
+    lib().gs_memory_reset_peaks(account)
+
+
+def memory_reset_totals(account: int) -> None:
+    """Sums of `memory` count from now on."""
+    lib().gs_memory_reset_totals(account)
+
+
+def limit_set(account: int, limit_bytes: int | None) -> None:
+    """The account holds no more than this from now on; None: the budget is its only limit.
+
+    :raises NativeError: no such account.
+    """
+    if lib().gs_limit_set(account, NEVER if limit_bytes is None else limit_bytes) != 0:
+        raise NativeError(last_error())
+
+
+def pieces(account: int) -> list[Piece]:
+    """Blocks and the bytes between them, of all that the account holds, by address."""
+    count: int = lib().gs_pieces(account, None, 0)
+    while True:
+        array = (Piece * count)()
+        found: int = lib().gs_pieces(account, array, count)
+        if found <= count:
+            return list(array[:found])
+        count = found
 
 
 @dataclass(frozen=True)

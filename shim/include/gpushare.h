@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 5
+#define GS_API_VERSION 6
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_SHARED 0  // the account of what no job owns
@@ -22,6 +22,9 @@ typedef uint64_t gs_stream;  // 0 on the host device, where every stream is sync
 typedef uint32_t gs_arena;   // graph pool; 0 outside captures
 
 enum gs_policy { GS_UNMANAGED = 0, GS_TEMPORAL = 1, GS_ZICO = 2 };
+enum gs_device_kind { GS_HOST = 0, GS_CUDA = 1 };
+// What a call failed for, beside the text: more memory would have helped, or not.
+enum gs_failure { GS_NO_FAILURE = 0, GS_FAILED = 1, GS_OUT_OF_MEMORY = 2 };
 
 typedef struct gs_config {
   uint64_t budget_bytes;   // rounded down to pages
@@ -33,7 +36,35 @@ typedef struct gs_config {
   int32_t parent_pid;      // the process group is killed when this parent is gone; 0: never
   int32_t log_fd;          // file for the allocation log, or -1
   int32_t debug_memory;    // 1: remember what is freed, for gs_bad_free_next(), and overwrite it
+  int32_t device_kind;     // enum gs_device_kind
+  int32_t device_index;    // of the GPU, as the driver counts them; without meaning on the host
+  const char* driver;      // library of the CUDA driver; null: libcuda.so.1
 } gs_config;
+
+// What an account may and does use, in bytes and counts. A block that was freed while another
+// stream uses it counts as freed. What has a peak is followed since gs_memory_reset_peaks, what
+// adds up since gs_memory_reset_totals.
+typedef struct gs_memory {
+  uint64_t budget_bytes, page_bytes;
+  uint64_t limit_bytes;      // the most that the account may hold; the budget, or less
+  uint64_t pool_held_bytes;  // by all accounts
+  uint64_t shared_bytes;     // by what no job owns
+  uint64_t live_bytes, live_peak_bytes, allocated_bytes, freed_bytes;  // blocks
+  uint64_t blocks, blocks_peak, allocations, frees;
+  uint64_t held_bytes, held_peak_bytes, charged_bytes, returned_bytes;  // pages
+  uint64_t refusals;                                                    // out of memory
+} gs_memory;
+
+// A piece of what an account holds: a block, or bytes between blocks.
+enum gs_use { GS_FREE = 0, GS_USED = 1, GS_USED_ELSEWHERE = 2 };
+typedef struct gs_piece {
+  uint64_t address, bytes;
+  uint64_t asked;    // for it, less than `bytes` or as many; 0 if it is free
+  uint64_t segment;  // where the run of held pages begins in which it lies
+  gs_stream stream;  // that it was allocated for; UINT64_MAX: one that is gone
+  gs_arena arena;
+  int32_t use;  // enum gs_use; used elsewhere: freed, but another stream may still use it
+} gs_piece;
 
 GS_EXPORT int gs_api_version(void);
 GS_EXPORT uint64_t gs_telemetry_bytes(void);
@@ -51,6 +82,9 @@ typedef struct gs_bad_free {
 } gs_bad_free;
 // The next one that was not read, with debug_memory. 1, or 0 if there is none.
 GS_EXPORT int gs_bad_free_next(gs_bad_free* out);
+GS_EXPORT int gs_last_failure(void);  // enum gs_failure, of this thread's last gs_try_alloc
+// Index of the GPU whose memory the pool is; -1 on the host device, or before the start.
+GS_EXPORT int32_t gs_device(void);
 // Writes out what the allocation log has buffered. -1 if a part of the log could not be written.
 GS_EXPORT int gs_log_flush(void);
 
@@ -105,7 +139,9 @@ GS_EXPORT uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns);
 GS_EXPORT int gs_park_others(gs_account job, uint64_t timeout_ns);
 GS_EXPORT void gs_unpark_others(gs_account job);
 
-// Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0.
+// Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0. Where the
+// pool is a GPU's, `device` -1 means the host's memory, which comes from the system; an account 0
+// means that of the stream's job, if it has one.
 GS_EXPORT void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                          gs_arena arena);
 // The same for callers that can't catch: null, with gs_last_error() set.
@@ -123,11 +159,29 @@ GS_EXPORT void gs_arena_end(gs_account job, gs_arena arena);  // the graph is go
 // The job may use the stream from now on, whether it allocates for it or not: what it frees can
 // still be in use there.
 GS_EXPORT void gs_stream_begin(gs_account job, gs_stream stream);
+GS_EXPORT gs_account gs_stream_account(gs_stream stream);  // the job that has begun it, else shared
 // Before a stream is destroyed. Those of a job end with it.
 GS_EXPORT void gs_stream_end(gs_stream stream);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool
+// For torch.cuda.memory.CUDAPluggableAllocator, where nothing can be compiled: for the calling
+// thread's account. Out of memory is a std::exception whose text begins as torch's does.
+GS_EXPORT void* gs_torch_alloc(size_t bytes, int device, void* stream);
+GS_EXPORT void gs_torch_free(void* address, size_t bytes, int device, void* stream);
+GS_EXPORT void gs_torch_record_stream(void* address, void* stream);
+GS_EXPORT void gs_torch_empty_cache(void);
+GS_EXPORT int gs_memory_get(gs_account account, gs_memory* out);
+GS_EXPORT void gs_memory_reset_peaks(gs_account account);
+GS_EXPORT void gs_memory_reset_totals(gs_account account);
+// The account holds no more than this from now on: out of memory for it, where others could go on.
+// What it holds already stays. UINT64_MAX: the budget is its only limit.
+GS_EXPORT int gs_limit_set(gs_account account, uint64_t bytes);
+// Copies up to `capacity` pieces of what the account holds, by address; returns how many there are.
+// Nobody allocates meanwhile.
+GS_EXPORT uint64_t gs_pieces(gs_account account, gs_piece* out, uint64_t capacity);
+// Bytes that were asked for the block that starts there; 0: none does.
+GS_EXPORT uint64_t gs_block_bytes(const void* address);
 GS_EXPORT int gs_graph_seen(void);  // whether torch has numbered a graph node through the shim
 // Walks pool and heaps. 0 if every invariant holds, else -1 with gs_last_error() set.
 GS_EXPORT int gs_check(void);

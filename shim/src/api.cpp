@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../include/gpushare.h"
-#include "devices/host.h"
+#include "devices/open.h"
 #include "runtime.h"
 #include "sampler.h"
 #include "switches.h"
@@ -20,6 +20,9 @@ namespace {
 Runtime* g_runtime = nullptr;
 bool g_in_child = false;
 thread_local char t_error[512];
+thread_local int t_failure;
+// Torch's own granularity: the kernels that libraries choose depend on how their operands lie.
+constexpr uint64_t kGpuAlignment = 512;
 
 int fail(const std::string& text) {
   strncpy(t_error, text.c_str(), sizeof t_error - 1);
@@ -28,6 +31,7 @@ int fail(const std::string& text) {
 
 Runtime* active() { return g_in_child ? nullptr : g_runtime; }
 
+bool is_account(gs_account a) { return a >= 0 && a < GS_MAX_ACCOUNTS; }
 bool is_job(gs_account a) { return a > 0 && a < GS_MAX_ACCOUNTS; }
 
 std::string invalid(const gs_config& c) {
@@ -36,8 +40,34 @@ std::string invalid(const gs_config& c) {
   if (c.region_bytes < c.page_bytes || c.region_bytes % c.page_bytes)
     return "region_bytes must be a multiple of page_bytes";
   if (c.budget_bytes < c.page_bytes) return "the budget must be at least one page";
+  if (c.device_kind < GS_HOST || c.device_kind > GS_CUDA) return "unknown kind of device";
   if (c.policy < GS_UNMANAGED || c.policy > GS_ZICO) return "unknown policy";
   return "";
+}
+
+// Whether memory of that device comes from the pool.
+bool from_pool(const Runtime& r, int32_t device) { return r.device() < 0 || device >= 0; }
+
+std::string other_device(int32_t pool, int32_t device) {
+  return "gpushare: this run has the memory of cuda:" + std::to_string(pool) +
+         " only, but cuda:" + std::to_string(device) + " was asked for";
+}
+
+uint32_t account_for(Runtime& r, gs_account account, gs_stream stream) {
+  return is_job(account) ? static_cast<uint32_t>(account) : r.account_of(stream);
+}
+
+void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
+               gs_arena arena) {
+  if (r.device() >= 0) {
+    if (device != r.device()) throw DeviceFailure(other_device(r.device(), device));
+    if (g_in_child) throw DeviceFailure("gpushare: a forked process can't use its parent's GPU");
+    bytes = (bytes + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
+  }
+  if (bytes > r.governor().pool().pages() * r.governor().pool().page_bytes())
+    throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
+  bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
+  return r.allocate(bytes, account_for(r, account, stream), stream, no_wait, arena);
 }
 
 }  // namespace
@@ -54,13 +84,21 @@ extern "C" {
 int gs_api_version(void) { return GS_API_VERSION; }
 uint64_t gs_telemetry_bytes(void) { return kTelemetryBytes; }
 const char* gs_last_error(void) { return t_error; }
+int gs_last_failure(void) { return t_failure; }
+int32_t gs_device(void) { return g_runtime ? g_runtime->device() : -1; }
 
 int gs_start(const gs_config* c) {
   if (g_runtime) return fail("already started");
   if (std::string wrong = invalid(*c); !wrong.empty()) return fail(wrong);
+  Device* device = nullptr;
+  try {
+    device = open_device(*c);
+  } catch (const DeviceFailure& e) {
+    return fail(e.what());
+  }
   auto* telemetry = new Telemetry;
   if (!telemetry->open(c->telemetry_fd)) return fail("the telemetry memory can't be mapped");
-  auto* r = new Runtime(*c, new HostDevice, telemetry);
+  auto* r = new Runtime(*c, device, telemetry);
   if (!r->governor().pool().reserved())
     return fail("the address space of the pool can't be reserved (is vm.overcommit_memory 2?)");
   if (c->log_fd >= 0) r->governor().log().start(c->log_fd);
@@ -242,15 +280,13 @@ void gs_unpark_others(gs_account job) {
     r->governor().unpark_others(static_cast<uint32_t>(job));
 }
 
-void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs_arena arena) {
+void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
+               gs_arena arena) {
   if (bytes == 0) return nullptr;
-  if (Runtime* r = active()) {
-    if (bytes > r->governor().pool().pages() * r->governor().pool().page_bytes())
-      throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
-    auto id = is_job(account) ? static_cast<uint32_t>(account) : GS_SHARED;
-    bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
-    return r->allocate(bytes, id, stream, no_wait, arena);
-  }
+  Runtime* r = g_runtime;
+  bool pooled = r && from_pool(*r, device);
+  if (pooled && (!g_in_child || r->device() >= 0))
+    return allocate(*r, bytes, device, account, stream, arena);
   void* p = nullptr;
   if (posix_memalign(&p, 64, bytes) != 0) throw std::bad_alloc();
   return p;
@@ -258,22 +294,46 @@ void* gs_alloc(uint64_t bytes, int32_t, gs_account account, gs_stream stream, gs
 
 void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                    gs_arena arena) {
+  t_failure = GS_NO_FAILURE;
   try {
     return gs_alloc(bytes, device, account, stream, arena);
-  } catch (const std::exception& e) {
+  } catch (const DeviceFailure& e) {
+    t_failure = GS_FAILED;
     fail(e.what());
-    return nullptr;
+  } catch (const std::exception& e) {
+    t_failure = GS_OUT_OF_MEMORY;
+    fail(e.what());
   }
+  return nullptr;
 }
 
-void gs_free(void* address, int32_t, gs_stream) {
+void gs_free(void* address, int32_t device, gs_stream) {
   if (!address) return;
   if (g_runtime && g_runtime->contains(address)) {
     if (!g_in_child) g_runtime->release(address);  // a child's copy of the pool is nobody's
     return;
   }
-  free(address);
+  // An address of a GPU that is not the pool's is nothing that this process could give back.
+  if (device < 0 || gs_device() < 0) free(address);
 }
+
+void* gs_torch_alloc(size_t bytes, int device, void* stream) {
+  try {
+    return gs_alloc(bytes, device, gs_thread_account(), reinterpret_cast<gs_stream>(stream), 0);
+  } catch (const OutOfMemory& e) {
+    throw std::runtime_error(std::string("CUDA out of memory. ") + e.what());
+  }
+}
+
+void gs_torch_free(void* address, size_t, int device, void* stream) {
+  gs_free(address, device, reinterpret_cast<gs_stream>(stream));
+}
+
+void gs_torch_record_stream(void* address, void* stream) {
+  gs_record_stream(address, reinterpret_cast<gs_stream>(stream));
+}
+
+void gs_torch_empty_cache(void) { gs_trim(gs_thread_account()); }
 
 int gs_record_stream(void* address, gs_stream stream) {
   Runtime* r = active();
@@ -287,29 +347,75 @@ void gs_stream_begin(gs_account job, gs_stream stream) {
   if (Runtime* r = active(); r && is_job(job)) r->begin_stream(static_cast<uint32_t>(job), stream);
 }
 
+gs_account gs_stream_account(gs_stream stream) {
+  Runtime* r = active();
+  return r ? static_cast<gs_account>(r->account_of(stream)) : GS_SHARED;
+}
+
 void gs_stream_end(gs_stream stream) {
   if (Runtime* r = active()) r->end_stream(stream);
 }
 
 void gs_capture_begin(gs_account account) {
-  if (Runtime* r = active(); r && is_job(account)) r->begin_capture(static_cast<uint32_t>(account));
+  if (Runtime* r = active(); r && is_account(account))
+    r->begin_capture(static_cast<uint32_t>(account));
 }
 
 void gs_capture_end(gs_account account) {
-  if (Runtime* r = active(); r && is_job(account)) r->end_capture(static_cast<uint32_t>(account));
+  if (Runtime* r = active(); r && is_account(account))
+    r->end_capture(static_cast<uint32_t>(account));
 }
 
 void gs_arena_end(gs_account account, gs_arena arena) {
-  if (Runtime* r = active(); r && is_job(account))
+  if (Runtime* r = active(); r && is_account(account))
     r->end_arena(static_cast<uint32_t>(account), arena);
 }
 
 void gs_trim(gs_account account) {
   Runtime* r = active();
-  if (r && account >= 0 && account < GS_MAX_ACCOUNTS) r->trim(static_cast<uint32_t>(account));
+  if (r && is_account(account)) r->trim(static_cast<uint32_t>(account));
 }
 
 gs_account gs_owner(const void* address) { return g_runtime ? g_runtime->owner(address) : -1; }
+
+int gs_memory_get(gs_account account, gs_memory* out) {
+  Runtime* r = active();
+  if (!r || !is_account(account)) return fail("no such account");
+  *out = r->governor().memory(static_cast<uint32_t>(account));
+  return 0;
+}
+
+void gs_memory_reset_peaks(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->governor().reset_memory_peaks(static_cast<uint32_t>(account));
+}
+
+void gs_memory_reset_totals(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->governor().reset_memory_totals(static_cast<uint32_t>(account));
+}
+
+int gs_limit_set(gs_account account, uint64_t bytes) {
+  Runtime* r = active();
+  if (!r || !is_account(account)) return fail("no such account");
+  uint64_t page = r->governor().pool().page_bytes();
+  r->governor().set_limit(static_cast<uint32_t>(account),
+                          bytes == UINT64_MAX ? UINT64_MAX : bytes / page);
+  return 0;
+}
+
+uint64_t gs_pieces(gs_account account, gs_piece* out, uint64_t capacity) {
+  Runtime* r = active();
+  if (!r || !is_account(account)) return 0;
+  std::vector<gs_piece> all = r->pieces(static_cast<uint32_t>(account));
+  std::copy_n(all.begin(), std::min<uint64_t>(all.size(), capacity), out);
+  return all.size();
+}
+
+uint64_t gs_block_bytes(const void* address) {
+  Runtime* r = active();
+  return r && r->contains(address) ? r->block_bytes(address) : 0;
+}
 
 int gs_check(void) {
   Runtime* r = active();

@@ -36,6 +36,7 @@ void Governor::add_pages(Account& a, uint64_t n, bool over) {
   a.held.store(held, std::memory_order_relaxed);
   held_ += n;
   held_peak_ = std::max(held_peak_, held_);
+  a.pages.charged(n, held);
   a.held_max_here = std::max(a.held_max_here, held);
   if (over) {
     uint64_t claim = a.curve.claim(a.recorder.ordinal());

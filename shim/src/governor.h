@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "../include/gpushare.h"
 #include "allocation_log.h"
 #include "curve.h"
 #include "fences.h"
@@ -26,6 +27,7 @@
 #include "safety.h"
 #include "telemetry.h"
 #include "trace.h"
+#include "usage.h"
 
 namespace gpushare {
 
@@ -63,7 +65,8 @@ struct Account {
   std::atomic<uint64_t> allocations{0}, frees{0};
   // What its allocations cost on the device: pages put behind other addresses, and waits.
   std::atomic<uint64_t> mappings{0}, device_waits{0}, cpu_waits{0};
-  std::atomic<uint64_t> bad_frees{0};                  // by its threads, of what is no block
+  std::atomic<uint64_t> bad_frees{0};  // by its threads, of what is no block
+  BlockUsage blocks;
   std::map<void*, UsedElsewhere> used_elsewhere;       // in order, so that runs are alike
   std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
   std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
@@ -84,6 +87,8 @@ struct Account {
   uint32_t warmup_left = 0, distrusted = 0;
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
+  PageUsage pages;
+  uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;
@@ -165,6 +170,11 @@ class Governor {
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
                  uint64_t residue_pages);
   PoolState pool_state();
+  // What a script may ask of its memory; see usage.cpp.
+  gs_memory memory(uint32_t id);
+  void reset_memory_peaks(uint32_t id);
+  void reset_memory_totals(uint32_t id);
+  void set_limit(uint32_t id, uint64_t pages);
   // Runs `read` under the lock, for what is not worth a copy of its own.
   void inspect(uint32_t id, const std::function<void(const Account&)>& read);
   void set_permit(uint32_t id, uint32_t after, Permit permit);

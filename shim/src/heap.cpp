@@ -57,7 +57,8 @@ void Heap::count_allocation(uint64_t bytes, Lies lies) {
   if (lies != kInSlab) add(counts_.live_at[lies], static_cast<int64_t>(bytes));
   if (live > counts_.live_peak.load(std::memory_order_relaxed))
     counts_.live_peak.store(live, std::memory_order_relaxed);
-  add(counts_.allocations, uint64_t{1});
+  uint64_t made = add(counts_.allocations, uint64_t{1});
+  counts_.blocks.allocated(bytes, live, made - counts_.frees.load(std::memory_order_relaxed));
 }
 
 void Heap::count_free(uint64_t bytes, Lies lies) {

@@ -95,6 +95,10 @@ class Heap {
   void trim();
   std::string check();
 
+  // The account's lock is in hand. All that the heap holds but its extents, in pieces; an extent.
+  void list(std::vector<gs_piece>& out) const;
+  void list_extent(const Span* span, std::vector<gs_piece>& out) const;
+
   struct Block;
 
  private:
@@ -122,6 +126,10 @@ class Heap {
   void release_block(Block* block);
   uint64_t release_extent(Span* span, bool count);
   bool reclaim(bool wait) { return gpushare::reclaim(*governor_, counts_, wait); }
+  gs_use use_of(const void* address) const;
+  gs_piece piece(const char* address, uint64_t bytes, uint64_t asked) const;
+  void list_slab(const Slab* slab, std::vector<gs_piece>& out) const;
+  void list_run(const Region* region, uint64_t from, uint64_t to, std::vector<gs_piece>& out) const;
   void settle(std::unique_lock<std::mutex>& turn);
   void settle_for(const Allocation& made);
   bool is_pending(const Allocation& made);

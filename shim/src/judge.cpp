@@ -118,6 +118,7 @@ Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t
                                   bool* over) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
   *over = a.open && a.trusted() && after > claim_of(a);
+  if (after > a.limit) return Verdict::kImpossible;
   bool fits = held_ + n <= budget_;
   if (!a.id) fits = fits && after + most_saved_ <= budget_;  // who was copied out must come back
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)

@@ -25,6 +25,7 @@ Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
       pool_contains_(&governor_.pool()),
       map_(address_pages(c)),
       region_bytes_(c.region_bytes),
+      device_(c.device_kind == GS_CUDA ? c.device_index : -1),
       heaps_version_(next_version()) {}
 
 // No lock that jobs share on the way of an allocation.
@@ -142,7 +143,24 @@ bool Runtime::note_use(void* address, Stream stream) {
   return heap->note_use(address, span);
 }
 
+void Runtime::begin_stream(uint32_t account, Stream stream) {
+  governor_.fences().add_stream(account, stream);
+  std::lock_guard lock(streams_mutex_);
+  if (stream) job_of_[stream] = account;  // stream 0 is everybody's
+}
+
+uint32_t Runtime::account_of(Stream stream) {
+  if (!stream) return GS_SHARED;
+  std::lock_guard lock(streams_mutex_);
+  auto it = job_of_.find(stream);
+  return it == job_of_.end() ? uint32_t{GS_SHARED} : it->second;
+}
+
 void Runtime::end_stream(Stream stream) {
+  {
+    std::lock_guard lock(streams_mutex_);
+    job_of_.erase(stream);
+  }
   if (!governor_.asynchronous() || stream == 0) return;
   governor_.fences().remove_stream(stream);
   std::lock_guard lock(heaps_mutex_);

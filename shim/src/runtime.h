@@ -31,9 +31,7 @@ class Runtime {
   // The block is used on another stream than the one it was allocated for (Tensor.record_stream).
   bool note_use(void* address, Stream stream);
   // The account may use the stream from now on: what it frees is fenced there too.
-  void begin_stream(uint32_t account, Stream stream) {
-    governor_.fences().add_stream(account, stream);
-  }
+  void begin_stream(uint32_t account, Stream stream);
   // Before a stream is destroyed. What was allocated on it stays usable.
   void end_stream(Stream stream);
   // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph
@@ -48,6 +46,12 @@ class Runtime {
   void end_job(uint32_t account);
   void trim(uint32_t account);
   std::string check();
+  // Index of the GPU; -1 on the host device.
+  int32_t device() const { return device_; }
+  // The job that has begun the stream; `shared` if none has.
+  uint32_t account_of(Stream stream);
+  std::vector<gs_piece> pieces(uint32_t account);
+  uint64_t block_bytes(const void* address);
 
  private:
   Heap& heap(uint32_t account, Stream stream, uint32_t arena);
@@ -66,6 +70,7 @@ class Runtime {
   const Pool* pool_contains_;
   PageMap map_;
   uint64_t region_bytes_;
+  int32_t device_;
   std::atomic<Heap*> default_heap_[kAccounts] = {};  // stream 0: no look-up
   std::mutex heaps_mutex_;
   using Key = std::tuple<uint32_t, uint32_t, Stream>;  // account, arena
@@ -73,6 +78,8 @@ class Runtime {
   // Of streams and graphs that are gone; their blocks may not be.
   std::vector<std::unique_ptr<Heap>> ended_;
   std::atomic<uint64_t> heaps_version_;
+  std::mutex streams_mutex_;
+  std::map<Stream, uint32_t> job_of_;
 };
 
 // Null until gs_start has succeeded.

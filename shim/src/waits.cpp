@@ -120,6 +120,15 @@ std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) cons
   double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  if (held + n > a.limit) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
+             "MiB and has set itself a limit of %.1f MiB (set_per_process_memory_fraction).",
+             static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
+             static_cast<double>(held) / mib, static_cast<double>(a.limit) / mib);
+    return text;
+  }
   char text[400];
   snprintf(text, sizeof text,
            "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
@@ -140,9 +149,11 @@ uint64_t Governor::others_hold(const Account& a) const {
 void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
   uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
-  bool alone = held + n + shared > budget_;
+  bool own_limit = held + n > a.limit;  // tells nothing of what the job needs
+  bool alone = !own_limit && held + n + shared > budget_;
   // A job that has not run beside the others yet and can't: its residue or theirs is in the way.
-  bool beside = !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
+  bool beside =
+      !own_limit && !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
   telemetry_->add(a.id, kOomCount, 1);
   telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
   telemetry_->slot(a.id, kOthersKeep, others_hold(a) * page);

@@ -48,7 +48,8 @@ double glibc_ns(uint64_t bytes) {
 }
 
 void start(uint64_t budget, uint64_t page, uint64_t region, uint64_t addresses = 0) {
-  gs_config config = {budget, page, region, addresses, GS_UNMANAGED, -1, 0, -1, 0};
+  gs_config config = {budget, page, region,  addresses, GS_UNMANAGED, -1, 0,
+                      -1,     0,    GS_HOST, 0,         nullptr};
   if (gs_start(&config) == 0) return;
   fprintf(stderr, "%s\n", gs_last_error());
   exit(1);

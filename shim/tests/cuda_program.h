@@ -69,7 +69,8 @@ class Program {
     CHECK(telemetry_.open(-1));
     uint64_t budget = ((scarce_ ? 80 : 24) + random_() % 40) * kPage,
              region = scarce_ ? kSmallRegion : kRegion;
-    gs_config config{budget, kPage, region, scarce_, GS_UNMANAGED, -1, 0, -1, 0};
+    gs_config config{budget, kPage, region,  scarce_, GS_UNMANAGED, -1, 0,
+                     -1,     0,     GS_CUDA, 0,       nullptr};
     runtime_ = std::make_unique<Runtime>(config, &device_, &telemetry_);
     size_t jobs = 1 + random_() % 3, streams = 0;
     for (size_t j = 0; j < jobs; ++j) begin_job(streams);

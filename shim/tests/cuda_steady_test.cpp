@@ -63,7 +63,8 @@ void repeat(const Driver& driver, bool overlap) {
   CHECK(telemetry.open(-1));
   CudaDevice device(&driver, 0);
   uint64_t budget = 108;
-  gs_config config{budget * kPage, kPage, kRegion, 0, GS_UNMANAGED, -1, 0, -1, 0};
+  gs_config config{budget * kPage, kPage, kRegion, 0, GS_UNMANAGED, -1, 0, -1, 0,
+                   GS_CUDA,        0,     nullptr};
   Runtime runtime(config, &device, &telemetry);
   Job one(driver, runtime, 7), two(driver, runtime, 8);
   const PoolCounters& pool = runtime.governor().pool().counters();

@@ -164,7 +164,7 @@ void run(const Driver& driver, uint64_t seconds, bool faults) {
   Telemetry telemetry;
   CHECK(telemetry.open(-1));
   CudaDevice device(&driver, 0);
-  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0};
+  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0, GS_CUDA, 0, nullptr};
   Runtime runtime(config, &device, &telemetry);
   std::vector<std::unique_ptr<Job>> jobs;
   for (unsigned i = 0; i < kScripts; ++i) jobs.push_back(std::make_unique<Job>(driver, runtime, i));
@@ -227,7 +227,7 @@ void two_reclaim(const Driver& driver, uint64_t seconds) {
   Telemetry telemetry;
   CHECK(telemetry.open(-1));
   CudaDevice device(&driver, 0);
-  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0};
+  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0, GS_CUDA, 0, nullptr};
   Runtime runtime(config, &device, &telemetry);
   auto account = static_cast<uint32_t>(runtime.governor().begin_job(1));
   CUstream own, side;

@@ -143,7 +143,7 @@ class Worker {
 
 int main() {
   const char* seconds = getenv("GPUSHARE_STRESS_S");
-  gs_config config = {kBudget, 64 << 10, 2 * kMiB, 0, GS_ZICO, -1, 0, -1, 0};
+  gs_config config = {kBudget, 64 << 10, 2 * kMiB, 0, GS_ZICO, -1, 0, -1, 0, GS_HOST, 0, nullptr};
   CHECK(gs_start(&config) == 0);
   std::vector<Worker> workers;
   for (int n = 0; n < kJobs; ++n) workers.emplace_back(n + 1);

@@ -74,6 +74,13 @@ size_t CudaDevice::granularity() const {
   return bytes;
 }
 
+size_t CudaDevice::memory() const {
+  size_t free = 0, total = 0;
+  Call call(*this);
+  driver_->check(call->cuMemGetInfo_v2(&free, &total), "cuMemGetInfo");
+  return total;
+}
+
 char* CudaDevice::reserve(size_t bytes, size_t page_bytes) {
   CUdeviceptr base = 0;
   Call call(*this);

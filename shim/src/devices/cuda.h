@@ -21,6 +21,8 @@ class CudaDevice final : public Device {
 
   // Pages are a multiple of it, in bytes.
   size_t granularity() const;
+  // Of the whole GPU, in bytes.
+  size_t memory() const;
 
   char* reserve(size_t bytes, size_t page_bytes) override;
   bool aliases() const override { return true; }

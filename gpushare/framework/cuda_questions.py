@@ -1,0 +1,23 @@
+"""Questions about CUDA memory that torch puts to the CUDA runtime, not to its allocator: answered for the job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gpushare.native import shim
+
+
+def free_and_total(_device: object = None) -> tuple[int, int]:
+    """As `cudaMemGetInfo`, in bytes, as if the budget were the card and no other job used it."""
+    memory = shim.memory(shim.thread_account())
+    taken: int = memory.held_bytes + memory.shared_bytes
+    return max(0, memory.limit_bytes - taken), memory.budget_bytes
+
+
+def install() -> None:
+    """`torch.cuda.mem_get_info` and whoever else asks `torch.cuda.cudart()`."""
+    runtime: Any = getattr(torch._C, "_cudart", None)
+    if runtime is not None:  # a build without CUDA has none
+        runtime.cudaMemGetInfo = free_and_total

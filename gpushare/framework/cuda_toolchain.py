@@ -1,0 +1,93 @@
+"""Finds what the bridge is compiled with: a C++ compiler, torch's headers, CUDA's headers. No nvcc is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+# The second one comes in a package of its own, which torch does not ask for: its wheels alone may lack it.
+_CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")
+_OF_CUDA_BUILDS = ("c10/cuda/impl/cuda_cmake_macros.h", "torch/csrc/cuda/CUDAPluggableAllocator.h")
+_COMPILERS = ("g++", "c++", "clang++")
+_TOOLKITS = Path("/usr/local")
+
+
+class BridgeError(Exception):
+    """The bridge can't be built or loaded; the text says what is missing and what to do."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """`version` is what the compiler says of itself, in one line."""
+
+    compiler: str
+    version: str
+    torch_include: Path
+    torch_libraries: Path
+    cuda_include: Path
+
+
+def find() -> Toolchain:
+    """What is there for the torch that is installed.
+
+    :raises BridgeError: something is missing.
+    """
+    folder = Path(torch.__file__).parent
+    for header in _OF_CUDA_BUILDS:
+        if not (folder / "include" / header).is_file():
+            raise BridgeError(
+                f"torch {torch.__version__} has no {header}: it is a build without CUDA; install one with CUDA"
+            )
+    compiler = _compiler()
+    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda_include())
+
+
+def _compiler() -> str:
+    """$CXX, or the first that the path has."""
+    named = os.environ.get("CXX")
+    for name in (named,) if named else _COMPILERS:
+        if found := shutil.which(name):
+            return found
+    what = f"CXX={named} is not there" if named else f"none of {', '.join(_COMPILERS)} is there"
+    raise BridgeError(f"there is no C++ compiler: {what}; install g++ 11 or later, or set CXX")
+
+
+def _version(compiler: str) -> str:
+    try:
+        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BridgeError(f"the C++ compiler {compiler} does not run: {error}; set CXX to another") from error
+    return said.stdout.partition("\n")[0]
+
+
+def cuda_include() -> Path:
+    """The folder of CUDA's headers.
+
+    :raises BridgeError: there is none that has all of them.
+    """
+    looked_at = list(_cuda_folders(Path(torch.__file__).parent.parent))
+    for folder in looked_at:
+        if all((folder / header).is_file() for header in _CUDA_HEADERS):
+            return folder
+    raise BridgeError(
+        f"CUDA's headers ({' and '.join(_CUDA_HEADERS)}) are in none of {', '.join(map(str, looked_at))}: install a "
+        f"CUDA {torch.version.cuda} toolkit, or the packages nvidia-cuda-runtime and nvidia-cuda-crt (before CUDA 13: "
+        "nvidia-cuda-runtime-cu12 and nvidia-cuda-nvcc-cu12), or set CUDA_HOME"
+    )
+
+
+def _cuda_folders(site_packages: Path) -> Iterator[Path]:
+    """What the person named; the wheels that torch came with, which have its version; toolkits."""
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if named := os.environ.get(variable):
+            yield Path(named, "include")
+    yield from sorted((site_packages / "nvidia").glob("*/include"))
+    version = torch.version.cuda or ""  # an empty one matches every toolkit
+    for pattern in (f"cuda-{version}", f"cuda-{version.partition('.')[0]}*", "cuda"):
+        yield from sorted(_TOOLKITS.glob(f"{pattern}/include"), reverse=True)

@@ -1,0 +1,147 @@
+// Stands in for the few functions of the CUDA runtime that torch needs to make and free tensors:
+// linked with the fake driver as libcuda.so.1, and preloaded before the real runtime. Nothing
+// computes here, and nothing that is seen here says anything about a GPU.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "cuda_api.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+using namespace gpushare;
+
+// Of the driver; the fake has the shim's entry points.
+#define DECLARED(name, parameters) extern "C" cuda::CUresult name parameters;
+using cuda::CUcontext, cuda::CUdevice, cuda::CUdeviceptr, cuda::CUevent, cuda::CUgraph;
+using cuda::CUmemAccessDesc, cuda::CUmemAllocationGranularity_flags, cuda::CUmemAllocationProp;
+using cuda::CUmemGenericAllocationHandle, cuda::CUresult, cuda::CUstream;
+using cuda::CUstreamCaptureMode, cuda::CUstreamCaptureStatus;
+GPUSHARE_CUDA_ENTRY_POINTS(DECLARED)
+
+namespace {
+
+constexpr size_t kMemory = size_t{1} << 30;
+
+cudaError_t told(cuda::CUresult result) {
+  return result == cuda::CUDA_SUCCESS ? cudaSuccess : cudaErrorUnknown;
+}
+
+// The runtime makes its context current in whichever thread calls it.
+void enter() {
+  static cuda::CUcontext context = [] {
+    cuda::CUcontext made = nullptr;
+    cuDevicePrimaryCtxRetain(&made, 0);
+    return made;
+  }();
+  cuCtxSetCurrent(context);
+}
+
+}  // namespace
+
+EXPORTED cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+EXPORTED cudaError_t cudaGetLastError() { return cudaSuccess; }
+EXPORTED cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+EXPORTED cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  memset(properties, 0, sizeof *properties);
+  strcpy(properties->name, "a driver without a GPU");
+  properties->major = 9;
+  properties->totalGlobalMem = kMemory;
+  properties->multiProcessorCount = 1;
+  properties->warpSize = 32;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  enter();
+  return told(cuStreamCreate(reinterpret_cast<CUstream*>(stream), flags));
+}
+EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  enter();
+  return told(cuStreamSynchronize(reinterpret_cast<CUstream>(stream)));
+}
+EXPORTED cudaError_t cudaDeviceSynchronize() {
+  enter();
+  return told(cuCtxSynchronize());
+}
+EXPORTED cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  enter();
+  CUstreamCaptureStatus found = cuda::CU_STREAM_CAPTURE_STATUS_NONE;
+  cudaError_t result = told(cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &found));
+  *status = static_cast<cudaStreamCaptureStatus>(found);
+  return result;
+}
+// What torch asks the driver for itself.
+EXPORTED cuda::CUresult cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = 1;
+  return cuda::CUDA_SUCCESS;
+}
+EXPORTED cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 0;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  memset(attributes, 0, sizeof *attributes);
+  return cudaSuccess;
+}
+
+// Captures: the driver's own. A graph can be made of them, and thrown away, but not run.
+EXPORTED cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  enter();
+  return told(cuStreamBeginCapture_v2(reinterpret_cast<CUstream>(stream),
+                                      static_cast<CUstreamCaptureMode>(mode)));
+}
+EXPORTED cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  enter();
+  return told(
+      cuStreamEndCapture(reinterpret_cast<CUstream>(stream), reinterpret_cast<CUgraph*>(graph)));
+}
+EXPORTED cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  enter();
+  return told(cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode)));
+}
+// The number of a capture is its stream's here: a stream has one at a time.
+EXPORTED cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                              unsigned long long* id, cudaGraph_t*,
+                                              const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                              size_t*) {
+  if (id) *id = reinterpret_cast<unsigned long long>(stream);
+  return cudaStreamIsCapturing(stream, status);
+}
+EXPORTED cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, size_t* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t graph,
+                                                   unsigned long long) {
+  *made = reinterpret_cast<cudaGraphExec_t>(graph);
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph,
+                                          unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(made, graph, flags);
+}
+EXPORTED cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+EXPORTED cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }

@@ -1,0 +1,224 @@
+"""Run as `program.py` is, with the stand-in for the CUDA runtime preloaded: torch's own Python interface over the
+allocator. With `plain` as the second argument, over the allocator that needs no compiler. Prints `ok` last.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from gpushare.native import library, shim
+
+MIB = 1 << 20
+BUDGET = 256 * MIB
+PLAIN = sys.argv[2:] == ["plain"]
+
+ctypes.CDLL(None).fake_cuda_reset(ctypes.c_uint64(int(os.environ.get("GPUSHARE_TEST_SEED", "11"))))
+library.load(Path(sys.argv[1]))
+library.library_path = lambda: Path(sys.argv[1])
+shim.start(budget_bytes=BUDGET, page_bytes=2 * MIB, region_bytes=32 * MIB, policy="unmanaged", gpu=0)
+
+import torch  # noqa: E402
+
+from gpushare.framework import cuda_bridge  # noqa: E402
+
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    cuda_bridge.install()
+told = [str(w.message) for w in warned]
+if PLAIN:
+    assert len(told) == 1 and "there is no C++ compiler" in told[0] and "held off" in told[0], told
+else:
+    assert not told, told
+torch.cuda.init()
+STREAMS = [torch.cuda.Stream() for _ in range(3)]
+for job, stream in enumerate(STREAMS, 1):
+    assert shim.job_begin(0, 0) == job
+    shim.stream_begin(job, stream.cuda_stream)
+
+
+def tensor(count: int) -> torch.Tensor:
+    return torch.empty(count, dtype=torch.uint8, device="cuda")
+
+
+def in_job(job: int, function: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        shim.thread_enter(job, 0)
+        try:
+            with torch.cuda.stream(STREAMS[job - 1]):
+                function()
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            shim.thread_leave()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+failed: list[BaseException] = []
+
+
+def do(job: int, function: Callable[[], None]) -> None:
+    in_job(job, function).join()
+    if failed:
+        raise failed[0]
+
+
+def nothing_is_held() -> None:
+    gc.collect()
+    torch.cuda.synchronize()
+    for job in (0, 1, 2, 3):
+        shim.trim(job)
+        assert shim.memory(job).live_bytes == 0, (job, shim.memory(job).live_bytes)
+    assert shim.pool_state().held_bytes == 0
+    shim.check()
+
+
+def figures_are_the_jobs_own() -> None:
+    torch.cuda.reset_peak_memory_stats()
+    first, second = tensor(20 * MIB), tensor(10 * MIB)
+    assert shim.owner(first.data_ptr()) == 1
+    assert torch.cuda.memory_allocated() == 30 * MIB == torch.cuda.max_memory_allocated()
+    assert torch.cuda.memory_reserved() == 30 * MIB
+    assert torch.cuda.mem_get_info() == (BUDGET - 30 * MIB, BUDGET)
+    assert torch.accelerator.memory_allocated() == 30 * MIB
+    if hasattr(torch.accelerator, "get_memory_info"):
+        assert torch.accelerator.get_memory_info() == torch.cuda.mem_get_info()
+    del first
+    assert torch.cuda.memory_allocated() == 10 * MIB
+    assert torch.cuda.max_memory_allocated() == 30 * MIB
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == 10 * MIB == torch.cuda.max_memory_reserved()
+    summary = torch.cuda.memory_summary()
+    assert "10240 KiB" in summary, summary
+
+    def another() -> None:
+        assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.mem_get_info() == (BUDGET, BUDGET)
+
+    do(2, another)
+    del second
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 0
+
+
+def out_of_memory() -> None:
+    try:
+        tensor(300 * MIB)
+    except RuntimeError as error:
+        text = str(error)
+        assert isinstance(error, torch.OutOfMemoryError) or PLAIN
+    assert "CUDA out of memory." in text and "the budget is 256.0 MiB" in text, text
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    try:
+        tensor(200 * MIB)
+    except RuntimeError as error:
+        text = str(error)
+    assert "a limit of 128.0 MiB" in text, text
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    tensor(200 * MIB)
+
+
+def a_side_stream_keeps_a_tensor() -> None:
+    side = torch.cuda.Stream()
+    made = tensor(10 * MIB)
+    address = made.data_ptr()
+    made.record_stream(side)
+    del made
+    assert [p.use for p in shim.pieces(1) if p.address == address] == [shim.USED_ELSEWHERE]
+    assert torch.cuda.memory_allocated() == 0
+    shim.stream_end(side.cuda_stream)
+
+
+def benchmark_asks_the_allocator() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.backends.cudnn.benchmark = True
+    assert torch.backends.cudnn.benchmark is not PLAIN
+    assert bool(caught) is PLAIN
+    torch.backends.cudnn.benchmark = False
+
+
+def graphs() -> None:
+    graph = torch.cuda.CUDAGraph()
+    kept = tensor(3 * MIB)
+    try:
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+            inside = tensor(3 * MIB)
+            freed = tensor(5 * MIB)
+            address = inside.data_ptr()
+            del freed, kept
+            of_graph = {p.arena for p in shim.pieces(1) if p.address == address}
+            outside = [p.use for p in shim.pieces(1) if p.arena == 0 and p.asked == 3 * MIB]
+            assert of_graph != {0} and outside == [shim.USED_ELSEWHERE], (of_graph, outside)
+    except RuntimeError as error:
+        assert PLAIN and "CUDA graphs need the allocator's bridge" in str(error)
+        return
+    assert not PLAIN
+    held = torch.cuda.memory_reserved()
+    del inside
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() >= 8 * MIB, held  # the graph will use it again
+    assert all(p.arena for p in shim.pieces(1) if p.asked == 3 * MIB)
+    del graph
+    torch.cuda.empty_cache()
+    assert not [p for p in shim.pieces(1) if p.bytes >= MIB and p.arena]
+    torch.cuda.default_generators[0].graphsafe_set_state(
+        torch.Generator("cuda")
+    )  # frees what the capture kept
+
+
+def pools_of_ones_own() -> None:
+    if PLAIN:
+        return
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        inside = tensor(3 * MIB)
+        kept = tensor(9 * MIB)
+        del kept  # no capture: it is free at once
+        assert not [p for p in shim.pieces(1) if p.use == shim.USED_ELSEWHERE]
+    outside = tensor(3 * MIB)
+    told = pool.snapshot()
+    blocks = [b["address"] for s in told for b in s["blocks"] if b["state"] == "active_allocated"]
+    assert blocks == [inside.data_ptr()] and outside.data_ptr() not in blocks
+    del inside, outside, pool
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 0
+
+
+def several_jobs_at_once() -> None:
+    def churn() -> None:
+        kept: list[torch.Tensor] = []
+        for n in range(600):
+            kept.append(tensor(1 + (n * 7919) % (1 << (n % 22))))
+            if len(kept) > 20:
+                del kept[(n * 31) % 20]
+
+    threads = [in_job(job, churn) for job in (1, 2, 3) for _ in range(2)]
+    for thread in threads:
+        thread.join()
+
+
+for test in (
+    figures_are_the_jobs_own,
+    out_of_memory,
+    a_side_stream_keeps_a_tensor,
+    benchmark_asks_the_allocator,
+    pools_of_ones_own,
+):
+    do(1, test)
+    nothing_is_held()
+several_jobs_at_once()
+assert not failed, failed
+nothing_is_held()
+do(1, graphs)
+for job in (1, 2, 3):
+    shim.job_end(job)
+shim.check()
+print("ok")

@@ -1,0 +1,241 @@
+"""The allocator's bridge to torch: it compiles against torch's headers, is kept, and serves a real torch.
+
+What needs a torch that is built for CUDA runs with the interpreter that GPUSHARE_CUDA_PYTHON names, on any machine: its
+driver is the fake one (`shim/tests/fake_cuda`), and a few functions of the CUDA runtime are stand-ins
+(`cuda/runtime.cpp`). So nothing here says how a GPU behaves.
+
+GPUSHARE_TORCH_HEADERS names further include folders of torch, separated by colons, to compile against.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gpushare.framework import cuda_bridge, cuda_cache, cuda_toolchain
+from gpushare.framework.cuda_toolchain import BridgeError, Toolchain
+from gpushare.native import library
+
+ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent / "cuda"
+TORCH_HEADERS = [Path(torch.__file__).parent / "include"]
+TORCH_HEADERS += map(Path, filter(None, os.environ.get("GPUSHARE_TORCH_HEADERS", "").split(":")))
+# The CPU build has all headers but the one that says how libc10_cuda was built.
+CPU_BUILD = ["-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE", "-DC10_CUDA_BUILD_SHARED_LIBS"]
+COMPILE_S = 300
+
+
+def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_S,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def cuda_headers() -> Path:
+    try:
+        return cuda_toolchain.cuda_include()
+    except BridgeError as error:
+        pytest.skip(f"nothing to compile against: {error}")
+
+
+@pytest.mark.parametrize("headers", TORCH_HEADERS, ids=lambda path: path.parent.parent.name)
+def test_it_compiles_and_links_against_the_headers(headers: Path, tmp_path: Path) -> None:
+    tools = Toolchain("g++", "", headers, headers.parent / "lib", cuda_headers())
+    # What this torch has no libraries of stays open: a shared library may have that.
+    command = [part for part in cuda_bridge.command(tools) if not part.startswith("-l")]
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    run([*command, *warnings, *CPU_BUILD, "-o", str(tmp_path / "bridge.so")])
+    symbols = run(["nm", "-DC", str(tmp_path / "bridge.so")]).stdout
+    assert " T gpushare_bridge_install" in symbols
+    declared = (ROOT / "shim/include/gpushare.h").read_text()
+    used = [line.split()[-1] for line in symbols.splitlines() if " U gs_" in line]
+    assert len(used) > 10
+    for name in used:
+        assert f" {name}(" in declared or f"*{name}(" in declared or f"* {name}(" in declared, name
+    mangled = run(["nm", "-D", str(tmp_path / "bridge.so")]).stdout
+    assert "22CUDAPluggableAllocator" in mangled
+    assert "changeCurrentAllocator" in mangled
+
+
+def test_the_key_tells_everything_that_matters_apart(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.cpp", tmp_path / "b.cpp"
+    first.write_text("one")
+    second.write_text("two")
+    build = {"torch": "2.13.0", "compiler": "g++ 12"}
+    key = cuda_cache.key([first, second], build)
+    assert key == cuda_cache.key([second, first], dict(reversed(build.items())))
+    others = [
+        cuda_cache.key([first], build),
+        cuda_cache.key([first, second], {**build, "torch": "2.11.0"}),
+        cuda_cache.key([first, second], {**build, "compiler": "g++ 13"}),
+        cuda_cache.key([first, second], {"torch": "2.13.0"}),
+        cuda_cache.key([first, second], {"torch": "2.13.0compiler", "": "g++ 12"}),
+    ]
+    second.write_text("twofold")
+    others.append(cuda_cache.key([first, second], build))
+    second.write_text("two")
+    second.rename(tmp_path / "c.cpp")
+    others.append(cuda_cache.key([first, tmp_path / "c.cpp"], build))
+    assert len({key, *others}) == 8
+
+
+def test_every_source_is_part_of_the_key() -> None:
+    names = {path.name for path in cuda_bridge.sources()}
+    assert names >= {"allocator.h", "allocator.cpp", "pools.cpp", "gpushare.h"}
+    assert {path.name for path in (library.source_path() / "bridge").iterdir()} < names
+
+
+SLOW_COMPILER = """#!/bin/sh
+while [ "$1" != "-o" ]; do shift; done
+printf half > "$2"; sleep 0.5; printf whole > "$2"
+"""
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Callable[[str], str]:
+    def make(text: str) -> str:
+        path = tmp_path / "compiler"
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def test_two_processes_at_once_leave_one_whole_file(tmp_path: Path, compiler: Callable[[str], str]) -> None:
+    at = tmp_path / "cache" / "bridge.so"
+    program = "import sys; from pathlib import Path; from gpushare.framework import cuda_cache; "
+    program += "cuda_cache.compile_to(Path(sys.argv[1]), [sys.argv[2]])"
+    command = [sys.executable, "-c", program, str(at), compiler(SLOW_COMPILER)]
+    running = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
+    while any(process.poll() is None for process in running):
+        assert not at.exists() or at.read_text() == "whole"
+    assert [process.returncode for process in running] == [0, 0]
+    assert at.read_text() == "whole"
+    assert list(at.parent.iterdir()) == [at]
+
+
+def test_a_failing_compiler_is_told_with_its_words(tmp_path: Path, compiler: Callable[[str], str]) -> None:
+    failing = compiler("#!/bin/sh\necho in file: >&2\necho 'x.h:3: error: no such type' >&2\nexit 7\n")
+    at = tmp_path / "cache" / "bridge.so"
+    with pytest.raises(BridgeError, match=r"exit code 7 of .*compiler\): x.h:3: error: no such type"):
+        cuda_cache.compile_to(at, [failing])
+    assert list(at.parent.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BridgeError, match="set XDG_CACHE_HOME"):
+        cuda_cache.compile_to(tmp_path / "file" / "bridge.so", ["true"])
+
+
+@pytest.fixture
+def cuda_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks as a CUDA build of torch does to whoever searches it."""
+    site = tmp_path / "site-packages"
+    for header in cuda_toolchain._OF_CUDA_BUILDS:
+        (site / "torch" / "include" / header).parent.mkdir(parents=True, exist_ok=True)
+        (site / "torch" / "include" / header).touch()
+    monkeypatch.setattr(torch, "__file__", str(site / "torch" / "__init__.py"))
+    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda="99.9"))
+    monkeypatch.setattr(cuda_toolchain, "_TOOLKITS", tmp_path)
+    for variable in ("CXX", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    return site
+
+
+def test_a_missing_compiler_is_named(
+    cuda_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        BridgeError, match=r"none of g\+\+, c\+\+, clang\+\+ is there; install g\+\+ 11 or later"
+    ):
+        cuda_toolchain.find()
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BridgeError, match="CXX=no-such-compiler is not there"):
+        cuda_toolchain.find()
+
+
+def test_missing_headers_are_named(cuda_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        BridgeError, match=r"CUDA's headers .*crt/host_defines.h.* install a CUDA 99.9 toolkit"
+    ):
+        cuda_toolchain.find()
+    wheel = cuda_build / "nvidia" / "cu99" / "include"
+    (wheel / "crt").mkdir(parents=True)
+    (wheel / "cuda_runtime_api.h").touch()
+    with pytest.raises(BridgeError, match="nvidia-cuda-crt"):  # the runtime's wheel alone is not enough
+        cuda_toolchain.find()
+    (wheel / "crt" / "host_defines.h").touch()
+    assert cuda_toolchain.find().cuda_include == wheel
+    (cuda_build / "torch" / "include" / cuda_toolchain._OF_CUDA_BUILDS[0]).unlink()
+    with pytest.raises(BridgeError, match="it is a build without CUDA"):
+        cuda_toolchain.find()
+
+
+def test_a_damaged_file_does_not_stay(tmp_path: Path) -> None:
+    at = tmp_path / "bridge.so"
+    at.write_text("not a library")
+    with pytest.raises(BridgeError, match="can't be loaded"):
+        cuda_bridge.load(at)
+    assert not at.exists()
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A CUDA build of torch, with what its programs need, compiled."""
+    python = os.environ.get("GPUSHARE_CUDA_PYTHON")
+    if not python:
+        pytest.skip("GPUSHARE_CUDA_PYTHON names no interpreter that has a torch built for CUDA")
+    folder = tmp_path_factory.mktemp("cuda")
+    ask = "import json, dataclasses; from gpushare.framework import cuda_toolchain as t; "
+    ask += "print(json.dumps(dataclasses.asdict(t.find()), default=str))"
+    tools = json.loads(run([python, "-c", ask]).stdout)
+    flags = ["-std=c++20", "-O1", "-g", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    includes = [f"-I{ROOT / 'shim/include'}", f"-I{ROOT / 'shim/src/devices'}"]
+    for name in ("torch_include", "cuda_include"):
+        includes += ["-isystem", tools[name]]
+    link = [f"-L{tools['torch_libraries']}", f"-Wl,-rpath,{tools['torch_libraries']}"]
+    header = Path(tools["torch_include"], "c10/cuda/CUDACachingAllocator.h").read_text()
+    tells = ["-DTELLS_CAPTURES"] if "markCaptureBegin" in header else []
+    driver, calls, runtime = folder / "libfake_cuda.so", folder / "calls.so", folder / "libcuda.so.1"
+    fake = sorted((ROOT / "shim/tests/fake_cuda").glob("*.cpp"))
+    run(["g++", *flags, "-Wl,-soname,libfake_cuda.so", *map(str, fake), "-o", str(driver)])
+    libraries = ["-lc10", "-lc10_cuda", "-ltorch_cuda"]
+    run(["g++", *flags, *includes, *tells, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
+    soname = ["-Wl,-soname,libcuda.so.1", f"-Wl,-rpath,{folder}"]
+    run(["g++", *flags, *includes, str(HERE / "runtime.cpp"), str(driver), *soname, "-o", str(runtime)])
+    return SimpleNamespace(python=python, driver=driver, calls=calls, runtime=runtime, folder=folder)
+
+
+def started(real: SimpleNamespace, program: str, *arguments: object, **environment: str) -> str:
+    command = [real.python, str(HERE / program), str(library.library_path()), *map(str, arguments)]
+    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder)}
+    return run(command, **fixed, **environment).stdout
+
+
+def test_the_allocator_of_a_real_torch(real: SimpleNamespace) -> None:
+    assert started(real, "program.py", real.driver, real.calls).endswith("ok\n")
+
+
+def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
+    assert started(real, "tensors.py").endswith("ok\n")
+    (kept,) = (real.folder / "gpushare" / "bridge").iterdir()
+    assert kept.suffix == ".so"
+
+
+def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:
+    assert started(real, "tensors.py", "plain", CXX="no-such-compiler").endswith("ok\n")
