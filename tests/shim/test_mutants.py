@@ -69,7 +69,7 @@ MUTANTS = [
         "if (Stream s = a.streams[0]) closed",
     ),
     ("cuda_programs", "fences.cpp", "c.batch >= batch;", "c.batch >= batch - 1;"),
-    ("cuda_programs", "fences.cpp", "known->second >= batch) return;", "true) return;"),
+    ("cuda_programs", "fences.cpp", "known->second >= batch) return 0;", "true) return 0;"),
     (
         "cuda_programs",
         "foreign.cpp",
