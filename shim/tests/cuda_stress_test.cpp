@@ -243,7 +243,7 @@ void two_reclaim(const Driver& driver, uint64_t seconds) {
     });
   uint64_t blocks = 0, end = now_ns() + seconds * 1000000000;
   while (now_ns() < end) {
-    for (int n = 0; n < 16; ++n) {
+    for (int n = 0; n < 200; ++n) {  // many at once, so that both are at it for a while
       void* p = runtime.allocate(512, account, reinterpret_cast<Stream>(own), false);
       CHECK(runtime.note_use(p, reinterpret_cast<Stream>(side)));
       CHECK(runtime.release(p));

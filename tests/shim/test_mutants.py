@@ -73,10 +73,10 @@ MUTANTS = [
     (
         "cuda_programs",
         "foreign.cpp",
-        "if (!bytes_at(address, span)) return false;",
-        "return bytes_at(address, span);",
+        "if (!block_at(address, span).bytes) return false;",
+        "return block_at(address, span).bytes > 0;",
     ),
-    ("cuda_programs", "foreign.cpp", "fences.wait(s, a.id, latest);", ";"),
+    ("cuda_programs", "foreign.cpp", "a.device_waits += fences.wait(s, a.id, latest);", ";"),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().add_stream(heap->account(), stream);\n", ""),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().remove_stream(stream);\n", ""),
     ("cuda_programs", "pool.cpp", "std::max(known->batch, batch);", "known->batch;"),
