@@ -330,6 +330,7 @@ class Engine:
             memory_waits=job.memory_waits,
             longest_wait_s=runner.longest_wait_s,
             time_shift_s=job.shift_sum_ns / job.shift_count / 1e9 if job.shift_count else None,
+            most_passed=job.most_passed,
             overruns=job.overruns,
             copies_out=job.copies_out,
         )
