@@ -49,7 +49,7 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
         render_pool(plan, picture_of, console)
     if plan["sweep"]:
         console.print()
-        render_sweep(plan, console)
+        render_sweep(plan, console, picture_of)
 
 
 def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
@@ -68,10 +68,10 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
         console.print(line, no_wrap=True, overflow="crop")
 
 
-def render_sweep(plan: dict[str, Any], console: Console) -> None:
-    """Print throughput over the budget."""
+def render_sweep(plan: dict[str, Any], console: Console, drawn_policy: str | None) -> None:
+    """Print throughput over the budget; that of one policy as bars."""
     sweep = plan["sweep"]
-    policies = list(sweep["stp"])
+    policies = sorted(sweep["stp"], key=lambda policy: policy == drawn_policy)
     table = Table(
         box=None, pad_edge=False, header_style="bold", title="STP over the budget", title_justify="left"
     )
