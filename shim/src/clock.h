@@ -7,7 +7,8 @@
 namespace gpushare {
 
 // The time of a thread that simulates (simulation.h); null: the machine's.
-extern thread_local const uint64_t* virtual_now __attribute__((tls_model("initial-exec")));
+extern constinit thread_local const uint64_t* virtual_now
+    __attribute__((tls_model("initial-exec")));
 
 inline uint64_t now_ns() {
   if (virtual_now) return *virtual_now;

@@ -7,7 +7,7 @@
 
 namespace gpushare {
 
-thread_local const uint64_t* virtual_now = nullptr;
+constinit thread_local const uint64_t* virtual_now = nullptr;
 
 namespace {
 
