@@ -127,9 +127,10 @@ class Engine:
         self.now_s = at_s
         self.governor.set_time(round(at_s * 1e9))
         due = [r for r in self._runners if r.left_s <= _INSTANT_S]
+        self._arrive([r for r in due if r.state is _State.AWAY])
         for runner in sorted(due, key=self._rises):  # who frees goes first
             if runner.state is _State.AWAY:
-                self._arrive(runner)
+                self._ask(runner, _Place.SET_UP)
             elif runner.state is _State.COMPUTING:
                 self._go_on(runner)
             self._settle()
@@ -226,14 +227,16 @@ class Engine:
         inside = runner.state is _State.COMPUTING and runner.step < len(runner.job.held_bytes)
         return inside and runner.held_at(runner.step) > self._held[runner.index]
 
-    def _arrive(self, runner: _Runner) -> None:
-        job = runner.job
-        if not self._window_end[0]:
-            self._window_begin = self.now_s, [r.done_s for r in self._runners]
-        times_ns = [round(t * 1e9) for t in job.time_s]
-        runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
-        self._planner.plan(self._accounts())
-        self._ask(runner, _Place.SET_UP)
+    def _arrive(self, runners: Sequence[_Runner]) -> None:
+        """They are known from now on, and permits lie ready: a real set-up takes longer than a plan."""
+        for runner in runners:
+            job = runner.job
+            if not self._window_end[0]:
+                self._window_begin = self.now_s, [r.done_s for r in self._runners]
+            times_ns = [round(t * 1e9) for t in job.time_s]
+            runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
+        if runners:
+            self._planner.plan(self._accounts())
 
     def _go_on(self, runner: _Runner) -> None:
         """The work before the next thing to ask for is done."""

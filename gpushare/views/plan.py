@@ -11,7 +11,7 @@ from rich.text import Text
 from gpushare.units import format_bytes
 from gpushare.views.pool import held_over_time, pool_picture
 
-_HEIGHT, _ITERATIONS_SHOWN = 10, 5
+_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES = 10, 5, 3
 _HEADINGS = (
     "policy",
     "jobs",
@@ -150,9 +150,11 @@ def _budgets(plan: dict[str, Any]) -> list[str]:
 def _messages(plan: dict[str, Any]) -> list[str]:
     lines = []
     for policy, found in plan["policies"].items():
-        for job in found["jobs"]:
-            if job["message"]:
-                lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+        failed = [job for job in found["jobs"] if job["message"]]
+        for job in failed[:_MESSAGES]:
+            lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+        if len(failed) > _MESSAGES:
+            lines.append(f"{policy}: and {len(failed) - _MESSAGES} more")
     return lines
 
 
