@@ -135,9 +135,9 @@ def change_budget(rng: random.Random, engine: Engine, least: int, most: int) -> 
         assert "the jobs need at least" in str(error)
 
 
-def run(subject: str, wrong: bool, count: int) -> dict[str, Any]:
+def run(subject: str, wrong: bool, first: int, count: int) -> dict[str, Any]:
     found: Counter[str] = Counter(schedules=count)
-    for seed in range(count):
+    for seed in range(first, first + count):
         try:
             came = schedule(seed, subject, wrong)
         except (SimulationStuck, AssertionError) as error:
@@ -162,6 +162,7 @@ def main() -> None:
     )
     parser.add_argument("--wrong", type=int, default=2_000, help="with wrong claims")
     parser.add_argument("--policies", default=",".join(SUBJECTS))
+    parser.add_argument("--first", type=int, default=0, help="seed of the first schedule")
     parser.add_argument("--seed", type=int, help="only this schedule, and what came of it")
     parser.add_argument("--name", default="schedules")
     parser.add_argument("--print", action="store_true", help="write no results")
@@ -172,7 +173,10 @@ def main() -> None:
             print(subject, {wrong: schedule(args.seed, subject, wrong) for wrong in (False, True)})
         return
     found = {
-        subject: {"right": run(subject, False, args.right), "wrong": run(subject, True, args.wrong)}
+        subject: {
+            "right": run(subject, False, args.first, args.right),
+            "wrong": run(subject, True, args.first, args.wrong),
+        }
         for subject in subjects
     }
     columns = ["schedules", "hung or exceeded", "stalled", "with overruns", "with copies out"]
