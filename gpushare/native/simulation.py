@@ -38,6 +38,7 @@ class JobCounters:
     shift_sum_ns: int
     shift_count: int
     curve_version: int
+    most_passed: int  # iterations that one other job began while this one waited at a door
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class SimulatedGovernor:
 
     def job(self, account: int) -> JobCounters:
         """Its counters so far."""
-        out = (ctypes.c_uint64 * 14)()
+        out = (ctypes.c_uint64 * 15)()
         if self._shim.gs_sim_job_get(self._handle, account, out) != 0:
             raise NativeError(f"there is no job {account}")
         return JobCounters(*out)

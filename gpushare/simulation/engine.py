@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import POLICIES, SHARING, Policy
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.job import SimulatedJob, Variation
+from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome, Outcome
 from gpushare.simulation.planner import LOOK_EVERY_S, Planner
+from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
 _TICK_S = 0.01  # as the sampler does
@@ -30,52 +29,6 @@ _INSTANT_S = 1e-10
 
 class SimulationStuck(Exception):
     """Every job waits and the governor resolves nothing: what must never be."""
-
-
-class _State(Enum):
-    AWAY = "not there yet"
-    COMPUTING = "computing"
-    WAITING = "waiting"
-    OVER = "over"
-
-
-class _Place(Enum):
-    """What a job asks for next."""
-
-    SET_UP = "set-up"
-    DOOR = "door"
-    STEP = "step"
-    END = "end of the iteration"
-
-
-@dataclass
-class _Runner:
-    job: SimulatedJob
-    index: int
-    left_s: float  # of solo work until the next thing it asks for
-    account: int = 0
-    state: _State = _State.AWAY
-    place: _Place = _Place.SET_UP
-    step: int = 0
-    iterations: int = 0
-    varied: Variation = field(default_factory=Variation)
-    waiting_since_s: float = 0.0
-    longest_wait_s: float = 0.0
-    first_end_s: float | None = None
-    done_s: float = 0.0  # of solo work
-    end_s: float = 0.0
-    status: str = OK
-    message: str | None = None
-
-    def held_at(self, step: int) -> int:
-        held, residue = self.job.held_bytes[step], self.job.residue_bytes
-        return residue + round((held - residue) * self.varied.held) if held > residue else held
-
-    def work_before(self, step: int) -> float:
-        """Seconds from step - 1, or the start of the iteration, to `step`, or its end."""
-        times = self.job.time_s
-        end = times[step] if step < len(times) else self.job.iteration_s
-        return max(0.0, end - (times[step - 1] if step else 0.0)) * self.varied.time
 
 
 class Engine:
@@ -98,7 +51,7 @@ class Engine:
         record: bool = True,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
-        self._runners = [_Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
+        self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
         self._planner = Planner(self.governor, policy, pace)
@@ -127,10 +80,11 @@ class Engine:
         self.now_s = at_s
         self.governor.set_time(round(at_s * 1e9))
         due = [r for r in self._runners if r.left_s <= _INSTANT_S]
+        self._arrive([r for r in due if r.state is State.AWAY])
         for runner in sorted(due, key=self._rises):  # who frees goes first
-            if runner.state is _State.AWAY:
-                self._arrive(runner)
-            elif runner.state is _State.COMPUTING:
+            if runner.state is State.AWAY:
+                self._ask(runner, Place.SET_UP)
+            elif runner.state is State.COMPUTING:
                 self._go_on(runner)
             self._settle()
         self._look()
@@ -143,7 +97,7 @@ class Engine:
     @property
     def running(self) -> bool:
         """Whether any job is still to come or to end."""
-        return any(r.state is not _State.OVER for r in self._runners)
+        return any(r.state is not State.OVER for r in self._runners)
 
     def outcomes(self) -> list[JobOutcome]:
         """Of each job, so far."""
@@ -173,7 +127,7 @@ class Engine:
 
     def _next_event(self) -> float:
         running = self._computing()
-        times = [self.now_s + r.left_s for r in self._runners if r.state is _State.AWAY]
+        times = [self.now_s + r.left_s for r in self._runners if r.state is State.AWAY]
         paces = self._paces_of(running)
         times += [self.now_s + r.left_s / pace for r, pace in zip(running, paces, strict=True)]
         if self._waiting():
@@ -192,23 +146,23 @@ class Engine:
             runner.left_s -= seconds * pace
             runner.done_s += seconds * pace
         for runner in self._runners:
-            if runner.state is _State.AWAY:
+            if runner.state is State.AWAY:
                 runner.left_s -= seconds
 
-    def _paces_of(self, running: Iterable[_Runner]) -> list[float]:
+    def _paces_of(self, running: Iterable[Runner]) -> list[float]:
         key = tuple(r.index for r in running)
         if key not in self._paces:
             self._paces[key] = [self._contention.pace(i, key, self._threads) for i in key]
         return self._paces[key]
 
-    def _computing(self) -> list[_Runner]:
-        return [r for r in self._runners if r.state is _State.COMPUTING]
+    def _computing(self) -> list[Runner]:
+        return [r for r in self._runners if r.state is State.COMPUTING]
 
-    def _waiting(self) -> list[_Runner]:
-        return [r for r in self._runners if r.state is _State.WAITING]
+    def _waiting(self) -> list[Runner]:
+        return [r for r in self._runners if r.state is State.WAITING]
 
     def _accounts(self) -> list[int]:
-        return [r.account for r in self._runners if r.account and r.state is not _State.OVER]
+        return [r.account for r in self._runners if r.account and r.state is not State.OVER]
 
     def _look(self) -> None:
         if self._planner.looks_at_pace and self.now_s >= self._looked_s + LOOK_EVERY_S - _INSTANT_S:
@@ -222,37 +176,39 @@ class Engine:
 
     # Jobs
 
-    def _rises(self, runner: _Runner) -> bool:
-        inside = runner.state is _State.COMPUTING and runner.step < len(runner.job.held_bytes)
+    def _rises(self, runner: Runner) -> bool:
+        inside = runner.state is State.COMPUTING and runner.step < len(runner.job.held_bytes)
         return inside and runner.held_at(runner.step) > self._held[runner.index]
 
-    def _arrive(self, runner: _Runner) -> None:
-        job = runner.job
-        if not self._window_end[0]:
-            self._window_begin = self.now_s, [r.done_s for r in self._runners]
-        times_ns = [round(t * 1e9) for t in job.time_s]
-        runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
-        self._planner.plan(self._accounts())
-        self._ask(runner, _Place.SET_UP)
+    def _arrive(self, runners: Sequence[Runner]) -> None:
+        """They are known from now on, and permits lie ready: a real set-up takes longer than a plan."""
+        for runner in runners:
+            job = runner.job
+            if not self._window_end[0]:
+                self._window_begin = self.now_s, [r.done_s for r in self._runners]
+            times_ns = [round(t * 1e9) for t in job.time_s]
+            runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
+        if runners:
+            self._planner.plan(self._accounts())
 
-    def _go_on(self, runner: _Runner) -> None:
+    def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
         if runner.step < len(runner.job.held_bytes):
-            self._ask(runner, _Place.STEP)
+            self._ask(runner, Place.STEP)
         else:
             self._end_iteration(runner)
 
-    def _ask(self, runner: _Runner, place: _Place) -> None:
+    def _ask(self, runner: Runner, place: Place) -> None:
         runner.place = place
         self._happened_s = self.now_s
-        if place is _Place.SET_UP:
+        if place is Place.SET_UP:
             answer = self.governor.hold(runner.account, runner.job.residue_bytes)
-        elif place is _Place.DOOR:
+        elif place is Place.DOOR:
             answer = self.governor.door(runner.account)
         else:
             answer = self.governor.hold(runner.account, runner.held_at(runner.step))
         if answer is Answer.WAITS:
-            runner.state, runner.waiting_since_s = _State.WAITING, self.now_s
+            runner.state, runner.waiting_since_s = State.WAITING, self.now_s
         else:
             self._answered(runner, answer)
 
@@ -266,38 +222,38 @@ class Engine:
                     self._happened_s = self.now_s
                     self._answered(runner, self.governor.look(runner.account))
 
-    def _answered(self, runner: _Runner, answer: Answer) -> None:
+    def _answered(self, runner: Runner, answer: Answer) -> None:
         if answer is Answer.REFUSED:
-            status = OUT_OF_MEMORY if runner.iterations or runner.place is _Place.STEP else REFUSED
+            status = OUT_OF_MEMORY if runner.iterations or runner.place is Place.STEP else REFUSED
             self._end(runner, status, self.governor.refusal())
-        elif runner.place is _Place.SET_UP:
+        elif runner.place is Place.SET_UP:
             self._note_held(runner, runner.job.residue_bytes)
-            self._ask(runner, _Place.DOOR)
-        elif runner.place is _Place.DOOR:
+            self._ask(runner, Place.DOOR)
+        elif runner.place is Place.DOOR:
             runner.varied = runner.job.vary(runner.iterations)
             self._work_towards(runner, 0)
         else:
             self._note_held(runner, runner.held_at(runner.step))
             self._work_towards(runner, runner.step + 1)
 
-    def _work_towards(self, runner: _Runner, step: int) -> None:
-        runner.state = _State.COMPUTING
+    def _work_towards(self, runner: Runner, step: int) -> None:
+        runner.state = State.COMPUTING
         runner.step = step
         runner.left_s = runner.work_before(step)
 
-    def _end_iteration(self, runner: _Runner) -> None:
+    def _end_iteration(self, runner: Runner) -> None:
         runner.iterations += 1
         if runner.first_end_s is None:
             runner.first_end_s = self.now_s
         self.governor.free(runner.account, runner.job.residue_bytes)
         self._note_held(runner, min(self._held[runner.index], runner.job.residue_bytes))
         if runner.iterations < runner.job.iterations:
-            self._ask(runner, _Place.DOOR)
+            self._ask(runner, Place.DOOR)
         else:
             self._end(runner, OK, None)
 
-    def _end(self, runner: _Runner, status: str, message: str | None) -> None:
-        runner.state, runner.status, runner.message = _State.OVER, status, message
+    def _end(self, runner: Runner, status: str, message: str | None) -> None:
+        runner.state, runner.status, runner.message = State.OVER, status, message
         runner.end_s = self._happened_s = self.now_s
         runner.left_s = math.inf
         if status == OK and not self._window_end[0]:
@@ -305,7 +261,7 @@ class Engine:
         self._note_held(runner, 0)
         self.governor.job_end(runner.account)
 
-    def _note_held(self, runner: _Runner, held_bytes: int) -> None:
+    def _note_held(self, runner: Runner, held_bytes: int) -> None:
         if held_bytes == self._held[runner.index]:
             return
         self._held[runner.index] = held_bytes
@@ -313,7 +269,7 @@ class Engine:
             self._timeline.append(Held(self.now_s, runner.index, held_bytes))
         self._peak = max(self._peak, sum(self._held))
 
-    def _outcome(self, runner: _Runner) -> JobOutcome:
+    def _outcome(self, runner: Runner) -> JobOutcome:
         job = self.governor.job(runner.account)
         return JobOutcome(
             name=runner.job.name,
@@ -330,6 +286,7 @@ class Engine:
             memory_waits=job.memory_waits,
             longest_wait_s=runner.longest_wait_s,
             time_shift_s=job.shift_sum_ns / job.shift_count / 1e9 if job.shift_count else None,
+            most_passed=job.most_passed,
             overruns=job.overruns,
             copies_out=job.copies_out,
         )

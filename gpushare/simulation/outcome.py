@@ -14,7 +14,8 @@ class JobOutcome:
 
     `status` is ok, refused (before its first iteration) or out of memory (later), with the figures in `message`.
     `first_end_s` is the end of its first iteration. `work_s` is the solo time of what it did while all jobs were
-    there (`Outcome.window_s`).
+    there (`Outcome.window_s`). `most_passed`: the most iterations that one other job began while this one waited at
+    a door.
     """
 
     name: str
@@ -31,6 +32,7 @@ class JobOutcome:
     memory_waits: int
     longest_wait_s: float
     time_shift_s: float | None
+    most_passed: int
     overruns: int
     copies_out: int
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from gpushare.units import format_bytes
 from gpushare.views.pool import held_over_time, pool_picture
 
-_HEIGHT, _ITERATIONS_SHOWN = 10, 5
+_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES = 10, 5, 3
 _HEADINGS = (
     "policy",
     "jobs",
@@ -49,7 +49,7 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
         render_pool(plan, picture_of, console)
     if plan["sweep"]:
         console.print()
-        render_sweep(plan, console)
+        render_sweep(plan, console, picture_of)
 
 
 def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
@@ -68,10 +68,10 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
         console.print(line, no_wrap=True, overflow="crop")
 
 
-def render_sweep(plan: dict[str, Any], console: Console) -> None:
-    """Print throughput over the budget."""
+def render_sweep(plan: dict[str, Any], console: Console, drawn_policy: str | None) -> None:
+    """Print throughput over the budget; that of one policy as bars."""
     sweep = plan["sweep"]
-    policies = list(sweep["stp"])
+    policies = sorted(sweep["stp"], key=lambda policy: policy == drawn_policy)
     table = Table(
         box=None, pad_edge=False, header_style="bold", title="STP over the budget", title_justify="left"
     )
@@ -150,9 +150,11 @@ def _budgets(plan: dict[str, Any]) -> list[str]:
 def _messages(plan: dict[str, Any]) -> list[str]:
     lines = []
     for policy, found in plan["policies"].items():
-        for job in found["jobs"]:
-            if job["message"]:
-                lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+        failed = [job for job in found["jobs"] if job["message"]]
+        for job in failed[:_MESSAGES]:
+            lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+        if len(failed) > _MESSAGES:
+            lines.append(f"{policy}: and {len(failed) - _MESSAGES} more")
     return lines
 
 

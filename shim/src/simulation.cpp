@@ -106,6 +106,8 @@ Simulation::Answer Simulation::look(uint32_t id) {
   Governor::Lock lock(g.mutex_);
   try {
     if (waiter->pages == 0) {
+      uint64_t passed = *std::ranges::max_element(waiter->starts_seen);
+      jobs_[id].most_passed = std::max(jobs_[id].most_passed, passed);
       g.leave_door(*waiter, lock);
       return Answer::kGo;
     }

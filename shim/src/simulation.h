@@ -54,6 +54,8 @@ class Simulation {
   uint64_t version();  // of what policies look at
   std::string check();
   const std::string& refusal() const { return refusal_; }
+  // The most iterations that one other job began while this one waited at a door.
+  uint64_t most_passed(uint32_t id) const { return jobs_[id].most_passed; }
   Governor& governor() { return *governor_; }
   Telemetry& telemetry() { return telemetry_; }
 
@@ -62,6 +64,7 @@ class Simulation {
   struct Job {
     std::unique_ptr<Governor::Waiter> waiter;
     std::vector<Range> ranges;  // what it holds, the last taken last
+    uint64_t most_passed = 0;
   };
 
   void take(uint32_t id, uint64_t n);

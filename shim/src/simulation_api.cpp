@@ -104,12 +104,12 @@ uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_
   return c.length();
 }
 
-int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[14]) {
+int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[15]) {
   if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
   auto id = static_cast<uint32_t>(job);
   const Account& a = s->governor().account(id);
   Telemetry& t = s->telemetry();
-  const uint64_t values[14] = {t.slot(id, kHeld),
+  const uint64_t values[15] = {t.slot(id, kHeld),
                                t.slot(id, kIterations),
                                a.open ? a.recorder.ordinal() : 0u,
                                a.curve.length(),
@@ -122,7 +122,8 @@ int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[14]) {
                                t.slot(id, kCopiesOut),
                                t.slot(id, kShiftSumNs),
                                t.slot(id, kShiftCount),
-                               a.curve_version};
+                               a.curve_version,
+                               s->most_passed(id)};
   memcpy(out, values, sizeof values);
   return 0;
 }

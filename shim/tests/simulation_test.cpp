@@ -94,6 +94,17 @@ void a_set_up_leaves_room_for_the_next_iteration() {
   CHECK(s.look(b) == Answer::kGo);
 }
 
+// What an open iteration will give back is no reason to keep a newcomer out.
+void a_set_up_counts_what_others_keep() {
+  Simulation s(Policy::kZico, kPage, 130);
+  uint32_t a = begin(s, 90), b = begin(s, 30);
+  begin(s, 60);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.hold(a, 45) == Answer::kGo && s.hold(a, 90) == Answer::kGo);
+  CHECK(s.hold(b, 20) == Answer::kGo);
+  CHECK(s.governor().account(b).recorder.ordinal() == 0);  // a set-up is not in the curve
+}
+
 void many_leave_nothing_behind() {
   for (int i = 0; i < 3000; ++i) {
     Simulation s(Policy::kTemporal, kPage, 64);
@@ -109,6 +120,7 @@ int main() {
   a_wedge_is_resolved_in_virtual_time();
   a_job_that_can_never_fit_is_refused_with_figures();
   a_set_up_leaves_room_for_the_next_iteration();
+  a_set_up_counts_what_others_keep();
   many_leave_nothing_behind();
   puts("simulation: ok");
 }

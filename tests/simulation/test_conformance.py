@@ -123,6 +123,7 @@ def test_with_right_claims_every_job_ends_whatever_the_times(
     for job in run(name, made, budget_for(made, share)):
         assert job.status == "ok", job
         assert job.overruns == 0 and job.copies_out == 0
+        assert job.most_passed <= 1  # the bound on waiting at a door
 
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS))

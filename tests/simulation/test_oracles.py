@@ -157,6 +157,7 @@ def test_rounds_of_equal_jobs_do_not_stall(
     equal = [triangle(f"job {i}", up=shape[0], down=shape[1]) for i in range(jobs)]
     outcome = run(equal, budget(peaks), "waterwave")
     assert sum(job.memory_wait_s for job in outcome.jobs) < 0.01 * outcome.duration_s
+    assert max(job.most_passed for job in outcome.jobs) == 1
     assert outcome.stp >= least
     shares = [job.work_s for job in outcome.jobs]
     assert max(shares) <= 1.2 * min(shares)

@@ -73,6 +73,13 @@ def test_the_table_has_a_row_for_each_policy_and_what_it_needs() -> None:
     assert "peaks sum to 160.0 MiB; budget 100.0 MiB; one after the other 10.0 s" in text
 
 
+def test_of_many_messages_the_first_are_shown() -> None:
+    failed = [job(f"job {i}", status="out of memory", message=f"gpushare: why {i}") for i in range(6)]
+    text = text_of(plan(unmanaged=policy(*failed, all_ok=False)))
+    assert "unmanaged: job 2: why 2" in text and "why 3" not in text
+    assert "unmanaged: and 3 more" in text
+
+
 def test_a_sweep_says_how_many_ended() -> None:
     report = plan(zico=policy(job("first"), job("second")))
     stp, ended = {"zico": [1.0, 2.0]}, {"zico": [1, 2]}

@@ -1,0 +1,59 @@
+"""A simulated job under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpushare.simulation.job import SimulatedJob, Variation
+from gpushare.simulation.outcome import OK
+
+
+class State(Enum):
+    """Where a job is between two events."""
+
+    AWAY = "not there yet"
+    COMPUTING = "computing"
+    WAITING = "waiting"
+    OVER = "over"
+
+
+class Place(Enum):
+    """What a job asks for next."""
+
+    SET_UP = "set-up"
+    DOOR = "door"
+    STEP = "step"
+
+
+@dataclass
+class Runner:
+    """The job, what it does now, and what it has done. Times in seconds."""
+
+    job: SimulatedJob
+    index: int
+    left_s: float  # of solo work until the next thing it asks for
+    account: int = 0
+    state: State = State.AWAY
+    place: Place = Place.SET_UP
+    step: int = 0
+    iterations: int = 0
+    varied: Variation = field(default_factory=Variation)
+    waiting_since_s: float = 0.0
+    longest_wait_s: float = 0.0
+    first_end_s: float | None = None
+    done_s: float = 0.0  # of solo work
+    end_s: float = 0.0
+    status: str = OK
+    message: str | None = None
+
+    def held_at(self, step: int) -> int:
+        """Bytes that this iteration holds from this step on."""
+        held, residue = self.job.held_bytes[step], self.job.residue_bytes
+        return residue + round((held - residue) * self.varied.held) if held > residue else held
+
+    def work_before(self, step: int) -> float:
+        """Seconds from step - 1, or the start of the iteration, to `step`, or its end."""
+        times = self.job.time_s
+        end = times[step] if step < len(times) else self.job.iteration_s
+        return max(0.0, end - (times[step - 1] if step else 0.0)) * self.varied.time

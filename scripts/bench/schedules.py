@@ -1,0 +1,196 @@
+"""Random schedules through every policy in the simulator: does anything exceed the budget, hang, or starve?
+
+Right claims: iterations that last 0.3 to 3 times as long as measured, frees at the very end of some, arrivals, budgets
+that change while jobs run. Wrong claims: 5 % of the iterations also hold up to 10 % more than their curve says.
+`random` and `greedy` are policies that give permits from nowhere, and to everybody. Each schedule is told by its seed.
+"""
+
+import argparse
+import random
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from common import write
+
+from gpushare.native.library import NativeError
+from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.snapshot import Permit, Snapshot
+from gpushare.simulation import Contention, Engine, SimulatedJob, SimulationStuck
+from gpushare.simulation.job import Variation
+
+PAGE = 2 << 20
+
+
+def random_permits(snapshot: Snapshot) -> list[Permit]:
+    rng = random.Random(len(snapshot.jobs))
+    accounts = [job.account for job in snapshot.jobs]
+    pairs = [(a, b) for a in accounts for b in accounts if a != b and rng.random() < 0.8]
+    return [Permit(a, b, rng.choice((None, 0, 1, 3, 10**6)), 0.0) for a, b in pairs]
+
+
+def greedy(snapshot: Snapshot) -> list[Permit]:
+    accounts = [job.account for job in snapshot.jobs]
+    return [Permit(a, b, 0, 0.0) for a in accounts for b in accounts if a != b]
+
+
+SUBJECTS: dict[str, tuple[str, Policy]] = {
+    **{name: (name, policy) for name, policy in POLICIES.items() if name != "unmanaged"},
+    "random": ("zico", random_permits),
+    "greedy": ("zico", greedy),
+}
+
+
+class Watched(Engine):
+    """Looks at the budget after every event."""
+
+    def advance(self) -> None:
+        super().advance()
+        pool = self.governor.pool()
+        if pool.held_bytes > pool.budget_bytes:
+            raise AssertionError("more is held than the budget has")
+
+
+def vary(seed: int, wrong: bool) -> Callable[[int], Variation]:
+    def varied(iteration: int) -> Variation:
+        rng = random.Random(seed * 1000 + iteration)
+        over = wrong and rng.random() < 0.05
+        return Variation(held=rng.uniform(1, 1.1) if over else 1.0, time=rng.uniform(0.3, 3))
+
+    return varied
+
+
+def job(rng: random.Random, i: int, iterations: int, wrong: bool) -> SimulatedJob:
+    rises = [rng.randint(1, 40) for _ in range(rng.randint(1, 8))]
+    residue = rng.randint(0, 6)
+    up = [residue + sum(rises[: n + 1]) for n in range(len(rises))]
+    held = up + ([up[-1]] * len(up) if rng.random() < 0.3 else up[-2::-1])
+    step_s = rng.choice((0.01, 0.05, 0.2))
+    times = tuple(n * step_s for n in range(len(held)))
+    return SimulatedJob(
+        name=f"job {i}",
+        held_bytes=tuple(h * PAGE for h in held),
+        time_s=times,
+        iteration_s=times[-1] + step_s,
+        residue_bytes=residue * PAGE,
+        iterations=rng.randint(1, iterations),
+        arrival_s=rng.choice((0.0, 0.0, rng.uniform(0, 3))),
+        vary=vary(rng.randrange(10**9), wrong),
+    )
+
+
+def schedule(seed: int, subject: str, wrong: bool) -> dict[str, Any]:
+    """Run one; what came of it."""
+    rng = random.Random(seed)
+    jobs = [job(rng, i, 12, wrong) for i in range(rng.randint(2, 8 if wrong else 5))]
+    least = sum(j.residue_bytes for j in jobs) + max(j.peak_bytes - j.residue_bytes for j in jobs)
+    most = sum(j.peak_bytes for j in jobs)
+    budget = least + 4 * PAGE + round(rng.random() ** 2 * (most - least) / PAGE) * PAGE
+    mechanism, policy = SUBJECTS[subject]
+    engine = Watched(
+        jobs,
+        policy=policy,
+        mechanism=mechanism,
+        budget_bytes=budget,
+        contention=Contention(4, 1.05),
+        record=False,
+    )
+    changes = [] if wrong or rng.random() < 0.5 else [rng.uniform(0, 4) for _ in range(3)]
+    with engine.governor as governor:
+        while engine.running:
+            engine.advance()
+            if changes and engine.now_s > changes[0]:
+                changes.pop(0)
+                change_budget(rng, engine, max(least, budget), most)
+        outcomes = engine.outcomes()
+        left = governor.pool().held_bytes
+    assert left == 0
+    return {
+        "stalled": any(o.memory_wait_s > 0 for o in outcomes),
+        "refused": sum(o.status != "ok" for o in outcomes),
+        "refused though it fits": sum(
+            o.status != "ok" and fits_beside_residues(jobs, i, budget) for i, o in enumerate(outcomes)
+        ),
+        "overruns": sum(o.overruns for o in outcomes),
+        "copies_out": sum(o.copies_out for o in outcomes),
+        "most_passed": max(o.most_passed for o in outcomes),
+    }
+
+
+def fits_beside_residues(jobs: list[SimulatedJob], index: int, budget: int) -> bool:
+    """Whether the job's largest iteration has room while the others are at their doors."""
+    one = jobs[index]
+    most = max(one.vary(n).held for n in range(one.iterations))
+    peak = one.residue_bytes + most * (one.peak_bytes - one.residue_bytes)
+    return peak + PAGE + sum(j.residue_bytes for j in jobs if j is not one) <= budget
+
+
+def change_budget(rng: random.Random, engine: Engine, least: int, most: int) -> None:
+    """Up or down, to no less than what the jobs need; the governor may still say that it is too little now."""
+    try:
+        engine.governor.set_budget(least + round(rng.random() * (most - least) / PAGE) * PAGE)
+    except NativeError as error:
+        assert "the jobs need at least" in str(error)
+
+
+def run(subject: str, wrong: bool, first: int, count: int) -> dict[str, Any]:
+    found: Counter[str] = Counter(schedules=count)
+    for seed in range(first, first + count):
+        try:
+            came = schedule(seed, subject, wrong)
+        except (SimulationStuck, AssertionError) as error:
+            print(
+                f"{subject}, {'wrong' if wrong else 'right'} claims, seed {seed}: {error!r}", file=sys.stderr
+            )
+            found["hung or exceeded"] += 1
+            continue
+        found["stalled"] += came["stalled"]
+        found["with overruns"] += came["overruns"] > 0
+        found["with copies out"] += came["copies_out"] > 0
+        found["with refusals"] += came["refused"] > 0
+        found["refused though it fits"] += came["refused though it fits"] > 0
+        found["most often passed"] = max(found["most often passed"], came["most_passed"])
+    return dict(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--right", type=int, default=20_000, help="schedules of each policy with right claims"
+    )
+    parser.add_argument("--wrong", type=int, default=2_000, help="with wrong claims")
+    parser.add_argument("--policies", default=",".join(SUBJECTS))
+    parser.add_argument("--first", type=int, default=0, help="seed of the first schedule")
+    parser.add_argument("--seed", type=int, help="only this schedule, and what came of it")
+    parser.add_argument("--name", default="schedules")
+    parser.add_argument("--print", action="store_true", help="write no results")
+    args = parser.parse_args()
+    subjects = args.policies.split(",")
+    if args.seed is not None:
+        for subject in subjects:
+            print(subject, {wrong: schedule(args.seed, subject, wrong) for wrong in (False, True)})
+        return
+    found = {
+        subject: {
+            "right": run(subject, False, args.first, args.right),
+            "wrong": run(subject, True, args.first, args.wrong),
+        }
+        for subject in subjects
+    }
+    columns = ["schedules", "hung or exceeded", "stalled", "with overruns", "with copies out"]
+    columns += ["with refusals", "refused though it fits", "most often passed"]
+    table: list[list[Any]] = [["policy", "claims", *columns]]
+    for subject, both in found.items():
+        table += [
+            [subject, claims, *(figures.get(c, 0) for c in columns)] for claims, figures in both.items()
+        ]
+    if args.print:
+        print("\n".join("  ".join(str(cell) for cell in row) for row in table))
+    else:
+        write(args.name, shlex.join(["python", "scripts/bench/schedules.py", *sys.argv[1:]]), found, table)
+
+
+if __name__ == "__main__":
+    main()
