@@ -239,3 +239,15 @@ def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
 
 def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:
     assert started(real, "tensors.py", "plain", CXX="no-such-compiler").endswith("ok\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("plain",)], ids=["bridge", "plain"])
+def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    python = os.environ.get("GPUSHARE_CUDA_PYTHON", sys.executable)
+    if "True" not in run([python, "-c", "import torch; print(torch.cuda.is_available())"]).stdout:
+        pytest.skip(f"the torch of {python} sees no GPU")
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    if arguments:
+        environment["CXX"] = "no-such-compiler"
+    command = [python, str(HERE / "tensors.py"), str(library.library_path()), *arguments]
+    assert run(command, **environment).stdout.endswith("ok\n")
