@@ -29,10 +29,8 @@ import torch  # noqa: E402
 
 from gpushare.framework import cuda_bridge, cuda_streams  # noqa: E402
 
-with warnings.catch_warnings(record=True) as warned:
-    warnings.simplefilter("always")
-    cuda_bridge.install()
-told = [str(w.message) for w in warned]
+told: list[str] = []
+cuda_bridge.install(told.append)
 if PLAIN:
     assert len(told) == 1 and "there is no C++ compiler" in told[0] and "held off" in told[0], told
 else:
@@ -41,7 +39,7 @@ torch.cuda.init()
 STREAMS = []
 for job in (1, 2, 3):
     assert shim.job_begin(0, 0) == job
-    STREAMS.append(cuda_streams.begin(job))
+    STREAMS.append(cuda_streams.make(job))
 
 
 def tensor(count: int) -> torch.Tensor:
@@ -53,7 +51,7 @@ def in_job(job: int, function: Callable[[], None]) -> threading.Thread:
         shim.thread_enter(job, 0)
         torch.autograd.set_multithreading_enabled(False)
         try:
-            cuda_streams.enter_thread(STREAMS[job - 1])
+            torch.cuda.set_stream(STREAMS[job - 1])
             assert torch.cuda.current_stream() == STREAMS[job - 1]
             function()
         except BaseException as error:
@@ -286,7 +284,7 @@ if REAL:
 torch.cuda.synchronize()
 for job, stream in enumerate(STREAMS, 1):
     assert shim.stream_account(stream.cuda_stream) == job
-    cuda_streams.end(stream)
+    cuda_streams.destroy(stream)
     assert shim.stream_account(stream.cuda_stream) == 0
     shim.job_end(job)
 shim.check()
