@@ -1,11 +1,11 @@
 """Makes the bridge (`shim/bridge/`) torch's CUDA allocator; compiled when it is first used, then kept.
 
-Without a compiler or headers the plain pluggable allocator takes its place (`cuda_plain`), with a warning.
+Without a compiler or headers the plain pluggable allocator takes its place (`cuda_plain`), and the person is told.
 """
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -18,20 +18,20 @@ _FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 _LIBRARIES = ("-lc10", "-lc10_cuda", "-ltorch_cuda")
 
 
-def install() -> None:
+def install(note: Callable[[str], None]) -> None:
     """Take over CUDA memory. The shim must be started on a GPU, and torch must not have initialised CUDA.
+
+    `note` tells the person what does not work, where the bridge can't be had.
 
     :raises NativeError: torch does not take the allocator.
     """
     try:
         load(build(cuda_toolchain.find()))
     except BridgeError as error:
-        warnings.warn(
-            f"gpushare: the allocator's bridge to torch {torch.__version__} can't be built: {error}. Without it "
-            "CUDA memory works through torch's pluggable allocator: slower, without CUDA graphs, and with "
-            "torch.backends.cudnn.benchmark held off.",
-            RuntimeWarning,
-            stacklevel=2,
+        note(
+            f"the allocator's bridge to torch {torch.__version__} can't be built: {error}. Without it CUDA memory "
+            "works through torch's pluggable allocator: slower, without CUDA graphs, and with "
+            "torch.backends.cudnn.benchmark held off."
         )
         cuda_plain.install()
     cuda_questions.install()

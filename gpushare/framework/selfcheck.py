@@ -11,13 +11,13 @@ class SelfCheckError(Exception):
     """Torch does not allocate, draw random numbers or build graphs through the shim."""
 
 
-def run() -> None:
-    """Allocate and draw once.
+def run(*, pooled: bool = True) -> None:
+    """Allocate and draw once. `pooled`: the host's memory is the pool's.
 
     :raises SelfCheckError: with what did not take effect and the version of torch.
     """
     probe = torch.empty(1 << 18)
-    if shim.owner(probe.data_ptr()) != 0:
+    if pooled and shim.owner(probe.data_ptr()) != 0:
         raise SelfCheckError(
             f"torch {torch.__version__} does not allocate CPU tensors through c10::alloc_cpu as this "
             "version of gpushare needs; use torch 2.11 to 2.13"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpushare.framework import switches
+from gpushare.framework import cuda_streams, switches
 from gpushare.isolation import context
 from gpushare.native import shim
 
@@ -16,6 +16,7 @@ def enter(job: context.JobContext) -> None:
     # One worker thread serves all backward passes of a device: a job that waits there would stall all.
     torch.autograd.set_multithreading_enabled(False)
     switches.enter_thread(job)
+    cuda_streams.enter_thread(job)
 
 
 def leave() -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any
 
-from gpushare.host import bad_frees
+from gpushare.host import bad_frees, gpu
 from gpushare.host.control import Control
 from gpushare.native import library, shim
 from gpushare.scheduling.thread import SchedulerThread
@@ -24,6 +24,7 @@ def main(control_descriptor: int) -> int:
     messages = control.messages()
     start = next(messages)
     try:
+        index = gpu.choose(start["device"])
         library.load()
         shim.start(
             budget_bytes=start["budget_bytes"],
@@ -34,10 +35,15 @@ def main(control_descriptor: int) -> int:
             parent_pid=start["parent_pid"],
             log_fd=start["log_fd"],
             debug_memory=start["debug_memory"],
+            gpu=index,
         )
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
-        selfcheck.run()
+        selfcheck.run(pooled=index is None)
+        if index is not None:
+            from gpushare.framework import cuda
+
+            cuda.start(lambda text: control.send("note", message=text))
     except Exception as error:
         control.send("failed", message=str(error))
         return 2

@@ -9,6 +9,7 @@ from typing import Any
 from gpushare.framework import (
     compilation,
     compiler_memory,
+    cuda_streams,
     generators,
     global_hooks,
     options,
@@ -60,6 +61,7 @@ _PARTS: tuple[Any, ...] = (
     process_groups,
     compilation,
     compiler_memory,
+    cuda_streams,
 )
 
 

@@ -119,6 +119,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_budget_set": (ctypes.c_int, (_U64,)),
     "gs_stream_begin": (None, (_I32, _U64)),
     "gs_stream_end": (None, (_U64,)),
+    "gs_stream_account": (_I32, (_U64,)),
     "gs_memory_get": (ctypes.c_int, (_I32, ctypes.POINTER(Memory))),
     "gs_memory_reset_peaks": (None, (_I32,)),
     "gs_memory_reset_totals": (None, (_I32,)),

@@ -308,6 +308,12 @@ def stream_end(stream: int) -> None:
     lib().gs_stream_end(stream)
 
 
+def stream_account(stream: int) -> int:
+    """The job that has begun the stream; 0 if none has."""
+    account: int = lib().gs_stream_account(stream)
+    return account
+
+
 def memory(account: int) -> Memory:
     """What the account may use, uses, and has used since the last resets."""
     found = Memory()

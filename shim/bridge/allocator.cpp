@@ -37,11 +37,6 @@ c10::DeviceIndex current_device() {
 
 }  // namespace
 
-gs_account account_for(cudaStream_t stream) {
-  gs_account account = gs_thread_account();
-  return account == GS_SHARED ? gs_stream_account(number(stream)) : account;
-}
-
 // The base class gets functions that do the same, for ways to it that a later torch may add.
 Allocator::Allocator()
     : Base([this](size_t bytes, int device,
@@ -52,7 +47,7 @@ Allocator::Allocator()
 
 void* Allocator::obtain(size_t bytes, int device, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
-  gs_account account = account_for(stream);
+  gs_account account = gs_thread_account();  // of a thread that has none: the shim asks the stream
   gs_arena arena = pools_.arena(account, stream);
   void* block = gs_try_alloc(bytes, device, account, number(stream), arena);
   if (!block) fail(bytes, device);

@@ -24,9 +24,6 @@ namespace gpushare::bridge {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-// The account that memory for the stream is charged to: the calling thread's, else the stream's.
-gs_account account_for(cudaStream_t stream);
-
 // Answers to questions about memory, of the calling thread's account; see statistics.cpp.
 gs_memory memory();
 // Bytes that the account could still get if it were alone.

@@ -141,7 +141,7 @@ GS_EXPORT void gs_unpark_others(gs_account job);
 
 // Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0. Where the
 // pool is a GPU's, `device` -1 means the host's memory, which comes from the system; an account 0
-// means that of the stream's job, if it has one.
+// means that of the stream's job, if it has one and no arena is named.
 GS_EXPORT void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                          gs_arena arena);
 // The same for callers that can't catch: null, with gs_last_error() set.

@@ -53,8 +53,10 @@ std::string other_device(int32_t pool, int32_t device) {
          " only, but cuda:" + std::to_string(device) + " was asked for";
 }
 
-uint32_t account_for(Runtime& r, gs_account account, gs_stream stream) {
-  return is_job(account) ? static_cast<uint32_t>(account) : r.account_of(stream);
+// An arena is of the account that names it.
+uint32_t account_for(Runtime& r, gs_account account, gs_stream stream, gs_arena arena) {
+  if (is_job(account)) return static_cast<uint32_t>(account);
+  return arena ? uint32_t{GS_SHARED} : r.account_of(stream);
 }
 
 void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
@@ -67,7 +69,7 @@ void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, g
   if (bytes > r.governor().pool().pages() * r.governor().pool().page_bytes())
     throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
   bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
-  return r.allocate(bytes, account_for(r, account, stream), stream, no_wait, arena);
+  return r.allocate(bytes, account_for(r, account, stream, arena), stream, no_wait, arena);
 }
 
 }  // namespace

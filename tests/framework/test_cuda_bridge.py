@@ -9,6 +9,7 @@ GPUSHARE_TORCH_HEADERS names further include folders of torch, separated by colo
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import torch
 
 from gpushare.framework import cuda_bridge, cuda_cache, cuda_toolchain
 from gpushare.framework.cuda_toolchain import BridgeError, Toolchain
+from gpushare.host import gpu
 from gpushare.native import library
 
 ROOT = Path(__file__).parent.parent.parent
@@ -239,3 +241,113 @@ def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
 
 def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:
     assert started(real, "tensors.py", "plain", CXX="no-such-compiler").endswith("ok\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("plain",)], ids=["bridge", "plain"])
+def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    python = os.environ.get("GPUSHARE_CUDA_PYTHON", sys.executable)
+    if "True" not in run([python, "-c", "import torch; print(torch.cuda.is_available())"]).stdout:
+        pytest.skip(f"the torch of {python} sees no GPU")
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    if arguments:
+        environment["CXX"] = "no-such-compiler"
+    command = [python, str(HERE / "tensors.py"), str(library.library_path()), *arguments]
+    assert run(command, **environment).stdout.endswith("ok\n")
+
+
+def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
+    sizes = {"budget_bytes": 256 << 20, "page_bytes": 2 << 20, "region_bytes": 32 << 20}
+    none = {"telemetry_fd": -1, "log_fd": -1, "parent_pid": 0}
+    return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
+
+
+def run_host(real: SimpleNamespace, megabytes: list[int]) -> tuple[list[dict[str, object]], list[str]]:
+    """A host on the fake GPU, with a job for each; its messages, and the jobs' outputs."""
+    ours, theirs = socket.socketpair()
+    pipes = [os.pipe() for _ in megabytes]
+    jobs = [
+        {
+            "name": f"job{n}",
+            "kind": "script",
+            "target": str(HERE / "job.py"),
+            "args": [str(size)],
+            "cwd": str(ROOT),
+        }
+        | {
+            "env": {},
+            "priority": 0,
+            "stdout_fd": writing,
+            "stderr_fd": os.dup(writing),
+            "stdin": False,
+            "profile": None,
+        }
+        for n, (size, (_, writing)) in enumerate(zip(megabytes, pipes, strict=True))
+    ]
+    descriptors = [theirs.fileno(), *(job["stdout_fd"] for job in jobs), *(job["stderr_fd"] for job in jobs)]
+    load = "from pathlib import Path; from gpushare.native import library; "
+    load += f"library.library_path = lambda: Path({str(library.library_path())!r}); "
+    program = load + "import sys; from gpushare.host.entry import main; sys.exit(main(int(sys.argv[1])))"
+    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder), "PYTHONPATH": str(ROOT)}
+    host = subprocess.Popen(
+        [real.python, "-c", program, str(theirs.fileno())],
+        env={**os.environ, **fixed},
+        pass_fds=descriptors,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    for descriptor in {theirs.detach(), *descriptors[1:]}:
+        os.close(descriptor)
+    try:
+        ours.sendall((json.dumps(start_message(jobs)) + "\n").encode())
+        ours.settimeout(120)
+        with ours.makefile() as lines:
+            messages = [json.loads(line) for line in lines]
+        outputs = []
+        for reading, _ in pipes:
+            with open(reading) as output:
+                outputs.append(output.read())
+        assert host.wait(30) == 0, messages
+        return messages, outputs
+    finally:
+        host.kill()
+        host.wait()
+
+
+def test_a_host_on_a_gpu_runs_jobs(real: SimpleNamespace) -> None:
+    messages, outputs = run_host(real, [20, 30])
+    told = f"{messages}\n{outputs}"
+    ends = {m["job"]: (m["status"], m["exit_code"]) for m in messages if m["event"] == "job_ended"}
+    assert ends == {0: ("ok", 0), 1: ("ok", 0)}, told
+    assert messages[-1]["event"] == "done", told
+    for megabytes, output in zip((20, 30), outputs, strict=True):
+        assert output.splitlines() == [
+            f"{megabytes} {megabytes} 1",
+            "True True 10.0",
+            "CUDA out of memory.",
+        ], told
+
+
+@pytest.mark.parametrize(
+    ("device", "seen", "then"),
+    [
+        ("cpu", None, None),
+        ("cuda", None, "0"),
+        ("cuda:2", None, "2"),
+        ("cuda:1", "3, 5", "5"),
+        ("cuda:0", "GPU-1234", "GPU-1234"),
+    ],
+)
+def test_a_host_sees_the_gpu_it_was_given(
+    device: str, seen: str | None, then: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(gpu.VISIBLE, raising=False)
+    if seen:
+        monkeypatch.setenv(gpu.VISIBLE, seen)
+    assert gpu.choose(device) == (None if device == "cpu" else 0)
+    assert os.environ.get(gpu.VISIBLE) == (seen if device == "cpu" else then)
+
+
+def test_a_gpu_that_is_hidden_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gpu.VISIBLE, "3")
+    with pytest.raises(ValueError, match=r"--device cuda:1: CUDA_VISIBLE_DEVICES='3' leaves 1 GPUs"):
+        gpu.choose("cuda:1")

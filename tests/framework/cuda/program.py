@@ -172,6 +172,12 @@ def a_job_without_a_thread_is_found_by_its_stream() -> None:
     address = raw_alloc(MIB, STREAMS[2])
     assert shim.owner(address) == 3
     raw_delete(address)
+    calls.pool_begin(U64(8), U64(STREAMS[2]))  # a pool is of who names it
+    address = raw_alloc(MIB, STREAMS[2])
+    assert shim.owner(address) == 0 and calls.pool_has_just(U64(8), PTR(address)) == 1
+    calls.pool_end(U64(8))
+    raw_delete(address)
+    calls.pool_release(U64(8))
     shim.thread_enter(1, 0)
 
 

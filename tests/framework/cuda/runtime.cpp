@@ -73,6 +73,13 @@ EXPORTED cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned
   enter();
   return told(cuStreamCreate(reinterpret_cast<CUstream*>(stream), flags));
 }
+EXPORTED cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
+}
+EXPORTED cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  enter();
+  return told(cuStreamDestroy_v2(reinterpret_cast<CUstream>(stream)));
+}
 EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   enter();
   return told(cuStreamSynchronize(reinterpret_cast<CUstream>(stream)));

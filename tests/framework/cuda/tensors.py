@@ -1,5 +1,6 @@
 """Run as `program.py` is, with the stand-in for the CUDA runtime preloaded: torch's own Python interface over the
-allocator. With `plain` as the second argument, over the allocator that needs no compiler. Prints `ok` last.
+allocator. With `plain` as the second argument, over the allocator that needs no compiler. Without the stand-in, on a
+GPU, it computes as well: what jobs compute at once must equal what one computes alone. Prints `ok` last.
 """
 
 import ctypes
@@ -17,28 +18,28 @@ MIB = 1 << 20
 BUDGET = 256 * MIB
 PLAIN = sys.argv[2:] == ["plain"]
 
-ctypes.CDLL(None).fake_cuda_reset(ctypes.c_uint64(int(os.environ.get("GPUSHARE_TEST_SEED", "11"))))
+REAL = not hasattr(ctypes.CDLL(None), "fake_cuda_reset")
+if not REAL:
+    ctypes.CDLL(None).fake_cuda_reset(ctypes.c_uint64(int(os.environ.get("GPUSHARE_TEST_SEED", "11"))))
 library.load(Path(sys.argv[1]))
 library.library_path = lambda: Path(sys.argv[1])
 shim.start(budget_bytes=BUDGET, page_bytes=2 * MIB, region_bytes=32 * MIB, policy="unmanaged", gpu=0)
 
 import torch  # noqa: E402
 
-from gpushare.framework import cuda_bridge  # noqa: E402
+from gpushare.framework import cuda_bridge, cuda_streams  # noqa: E402
 
-with warnings.catch_warnings(record=True) as warned:
-    warnings.simplefilter("always")
-    cuda_bridge.install()
-told = [str(w.message) for w in warned]
+told: list[str] = []
+cuda_bridge.install(told.append)
 if PLAIN:
     assert len(told) == 1 and "there is no C++ compiler" in told[0] and "held off" in told[0], told
 else:
     assert not told, told
 torch.cuda.init()
-STREAMS = [torch.cuda.Stream() for _ in range(3)]
-for job, stream in enumerate(STREAMS, 1):
+STREAMS = []
+for job in (1, 2, 3):
     assert shim.job_begin(0, 0) == job
-    shim.stream_begin(job, stream.cuda_stream)
+    STREAMS.append(cuda_streams.make(job))
 
 
 def tensor(count: int) -> torch.Tensor:
@@ -48,9 +49,11 @@ def tensor(count: int) -> torch.Tensor:
 def in_job(job: int, function: Callable[[], None]) -> threading.Thread:
     def run() -> None:
         shim.thread_enter(job, 0)
+        torch.autograd.set_multithreading_enabled(False)
         try:
-            with torch.cuda.stream(STREAMS[job - 1]):
-                function()
+            torch.cuda.set_stream(STREAMS[job - 1])
+            assert torch.cuda.current_stream() == STREAMS[job - 1]
+            function()
         except BaseException as error:
             failed.append(error)
         finally:
@@ -205,6 +208,61 @@ def several_jobs_at_once() -> None:
         thread.join()
 
 
+def losses(device: str, seed: int, deterministic: bool = True) -> list[float]:
+    """Of a small network whose batches change their size. The switches are the calling job's own."""
+    torch.use_deterministic_algorithms(deterministic)
+    generator = torch.Generator(device).manual_seed(seed)
+    images = torch.randn(48, 3, 32, 32, generator=generator, device=device)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16 * 30 * 30, 64)
+    ).to(device)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, device=device) * 0.02)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    told = []
+    for step in range(30):
+        loss = network(images[: 16 + step]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        told.append(loss.item())
+    return told
+
+
+def computing_together_equals_computing_alone() -> None:
+    alone: dict[int, list[float]] = {}
+    together: dict[int, list[float]] = {}
+    for job in (1, 2, 3):
+        do(job, lambda job=job: alone.update({job: losses("cuda", job)}))
+    threads = [in_job(job, lambda job=job: together.update({job: losses("cuda", job)})) for job in (1, 2, 3)]
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+    assert alone == together, (alone, together)
+    assert len({tuple(values) for values in alone.values()}) == 3
+
+
+def a_graph_computes_beside_others() -> None:
+    source = torch.arange(MIB, dtype=torch.float32, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        doubled = source * 2
+        result = doubled + 1
+    for n in range(20):
+        source.fill_(n)
+        noise = [torch.full((MIB,), float(k), device="cuda") for k in range(n)]
+        graph.replay()
+        assert bool((result == 2 * n + 1).all()), n
+        del noise
+
+
+def cudnn_benchmark_computes() -> None:
+    torch.backends.cudnn.benchmark = True
+    losses("cuda", 1, deterministic=False)
+    torch.backends.cudnn.benchmark = False
+
+
 for test in (
     figures_are_the_jobs_own,
     out_of_memory,
@@ -218,7 +276,16 @@ several_jobs_at_once()
 assert not failed, failed
 nothing_is_held()
 do(1, graphs)
-for job in (1, 2, 3):
+if REAL:
+    computing_together_equals_computing_alone()
+    do(1, cudnn_benchmark_computes)
+    if not PLAIN:
+        do(2, a_graph_computes_beside_others)
+torch.cuda.synchronize()
+for job, stream in enumerate(STREAMS, 1):
+    assert shim.stream_account(stream.cuda_stream) == job
+    cuda_streams.destroy(stream)
+    assert shim.stream_account(stream.cuda_stream) == 0
     shim.job_end(job)
 shim.check()
 print("ok")

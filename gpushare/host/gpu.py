@@ -1,0 +1,28 @@
+"""Which GPU the host is to see. Before anything loads the driver, which reads the environment once."""
+
+from __future__ import annotations
+
+import os
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def choose(device: str) -> int | None:
+    """Hide all but the named one (`cuda:N`, N as the person's own environment counts); None for the CPU.
+
+    Returns its index from now on. Jobs see one device, as it does.
+
+    :raises ValueError: the environment leaves no such GPU to choose.
+    """
+    kind, _, number = device.partition(":")
+    if kind != "cuda":
+        return None
+    index = int(number or 0)
+    if (seen := os.environ.get(VISIBLE)) is None:
+        os.environ[VISIBLE] = str(index)
+        return 0
+    names = [name.strip() for name in seen.split(",") if name.strip()]
+    if index >= len(names):
+        raise ValueError(f"--device {device}: {VISIBLE}={seen!r} leaves {len(names)} GPUs to choose from")
+    os.environ[VISIBLE] = names[index]
+    return 0
