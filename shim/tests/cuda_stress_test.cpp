@@ -158,14 +158,28 @@ class Job {
   std::vector<Block> mail_;
 };
 
-void run(const Driver& driver, uint64_t seconds, bool faults) {
-  fake_cuda_reset(1);
-  fake_cuda_set_granularity(kPage);
+// A device as new, and a runtime on it.
+struct Machine {
   Telemetry telemetry;
-  CHECK(telemetry.open(-1));
-  CudaDevice device(&driver, 0);
-  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0, GS_CUDA, 0, nullptr};
-  Runtime runtime(config, &device, &telemetry);
+  CudaDevice device;
+  Runtime runtime;
+  explicit Machine(const Driver& driver)
+      : telemetry(opened()), device(&driver, 0), runtime(config(), &device, &telemetry) {}
+  static Telemetry opened() {
+    fake_cuda_reset(1);
+    fake_cuda_set_granularity(kPage);
+    Telemetry t;
+    CHECK(t.open(-1));
+    return t;
+  }
+  static gs_config config() {
+    return {kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0, GS_CUDA, 0, nullptr};
+  }
+};
+
+void run(const Driver& driver, uint64_t seconds, bool faults) {
+  Machine all(driver);
+  Runtime& runtime = all.runtime;
   std::vector<std::unique_ptr<Job>> jobs;
   for (unsigned i = 0; i < kScripts; ++i) jobs.push_back(std::make_unique<Job>(driver, runtime, i));
   for (uint32_t a = 1; a <= kScripts; ++a)
@@ -222,13 +236,8 @@ void run(const Driver& driver, uint64_t seconds, bool faults) {
 
 // Two threads look for blocks that became free, while the job makes, uses and frees the same few.
 void two_reclaim(const Driver& driver, uint64_t seconds) {
-  fake_cuda_reset(1);
-  fake_cuda_set_granularity(kPage);
-  Telemetry telemetry;
-  CHECK(telemetry.open(-1));
-  CudaDevice device(&driver, 0);
-  gs_config config{kMemory, kPage, kRegion, 0, GS_ZICO, -1, 0, -1, 0, GS_CUDA, 0, nullptr};
-  Runtime runtime(config, &device, &telemetry);
+  Machine all(driver);
+  Runtime& runtime = all.runtime;
   auto account = static_cast<uint32_t>(runtime.governor().begin_job(1));
   CUstream own, side;
   for (CUstream* s : {&own, &side}) {
