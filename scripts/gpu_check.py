@@ -1,17 +1,20 @@
 """Checks on a machine with an NVIDIA GPU what gpushare takes for granted there.
 
-    python scripts/gpu_check.py --facts --out DIR
+    python scripts/gpu_check.py --facts --bridge --out DIR
 
-Needs torch with CUDA and g++, no network and no installation. docs/gpu.md tells what the results mean.
+Needs torch with CUDA, g++ and, for the bridge, cmake; no network and no installation. docs/gpu.md tells what the
+results mean.
 Exit codes: 0 everything could be checked (true or false), 2 misuse or no GPU, 3 something could not be checked.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from gpu import facts, machine, report, runner
+from gpu import facts, machine, programs, report, runner
 from gpu.checks import Check, checks_of
 from gpu.libraries import Builds
 
@@ -21,15 +24,20 @@ LIMIT_S = 300
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Check on a GPU what gpushare takes for granted.")
     parser.add_argument("--facts", action="store_true", help="statements about CUDA and torch, true or false")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where facts.json and facts.md are written")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these checks alone")
+    parser.add_argument(
+        "--bridge", action="store_true", help="build the shim and compute through its allocator"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where PART.json and PART.md are written")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="of the facts these alone")
     parser.add_argument("--list", action="store_true", help="list the checks and end")
     parser.add_argument(
-        "--limit", type=float, metavar="SECONDS", default=LIMIT_S, help=f"for all together; default {LIMIT_S}"
+        "--limit", type=float, metavar="SECONDS", default=LIMIT_S, help=f"for each part; default {LIMIT_S}"
     )
     given = parser.parse_args()
-    if not given.facts:
-        parser.error("--facts is needed: it is the part that there is")
+    if not given.facts and not given.bridge:
+        parser.error("say what to check: --facts, --bridge or both")
+    if not given.facts and (given.only or given.list):
+        parser.error("--only and --list are about --facts")
     if not given.list and not given.out:
         parser.error("--out DIR is needed: results are written there after every check")
     if given.limit <= 0:
@@ -54,23 +62,31 @@ def refuse(why: str) -> int:
     return 2
 
 
-def run_facts(checks: list[Check], out: Path, limit_s: float) -> int:
-    header = machine.asked()
-    if why := header.pop("refused"):
-        return refuse(why)
+def run_facts(checks: list[Check], header: dict[str, Any], out: Path, limit_s: float) -> bool:
     needed = sorted({library for check in checks for library in check.libraries})
     with tempfile.TemporaryDirectory() as folder:
         builds = Builds(needed, Path(folder))
         written = report.Report(out, "facts", "What is so on this GPU", header, len(checks))
         try:
-            for row in runner.run(checks, builds, limit_s):
-                written.add(row)
-                print(f"{row.verdict:<12} {row.seconds:6.1f} s  {row.name}", flush=True)
+            return write(runner.run(checks, builds, limit_s), written, out / "facts")
         finally:
             builds.abandon()
+
+
+def run_bridge(header: dict[str, Any], out: Path, limit_s: float) -> bool:
+    title = "The allocator on this GPU"
+    return write(
+        programs.run(limit_s), report.Report(out, "bridge", title, header, programs.COUNT), out / "bridge"
+    )
+
+
+def write(rows: Iterable[runner.Row], written: report.Report, path: Path) -> bool:
+    for row in rows:
+        written.add(row)
+        print(f"{row.verdict:<12} {row.seconds:6.1f} s  {row.name}", flush=True)
     print("\n" + report.table(written.rows))
-    print(f"\n{written.summary()}; written to {out / 'facts.md'} and {out / 'facts.json'}")
-    return 0 if written.all_checked else 3
+    print(f"\n{written.summary()}; written to {path}.md and {path}.json")
+    return written.all_checked
 
 
 def main() -> int:
@@ -80,7 +96,15 @@ def main() -> int:
         for check in checks:
             print(f"{check.rank}  {check.name}\n     {check.statement}")
         return 0
-    return run_facts(checks, given.out, given.limit)
+    header = machine.asked()
+    if why := header.pop("refused"):
+        return refuse(why)
+    complete = True
+    if given.facts:
+        complete = run_facts(checks, dict(header), given.out, given.limit)
+    if given.bridge:
+        complete = run_bridge(dict(header), given.out, given.limit) and complete
+    return 0 if complete else 3
 
 
 if __name__ == "__main__":

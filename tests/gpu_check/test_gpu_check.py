@@ -13,7 +13,7 @@ import torch
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "scripts"))
 sys.path.append(str(Path(__file__).parent))
-from gpu import facts, libraries
+from gpu import facts, libraries, programs
 from gpu.checks import Check, checks_of
 from gpu.report import Report, table
 from gpu.runner import Row, run
@@ -180,7 +180,8 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "--facts is needed"),
+        ((), "say what to check"),
+        (("--bridge", "--list"), "--only and --list are about --facts"),
         (("--facts",), "--out DIR is needed"),
         (("--facts", "--out", "x", "--limit", "0"), "--limit must be more than 0"),
         (("--facts", "--out", "x", "--only", "nonsense"), "no such check: nonsense"),
@@ -235,3 +236,21 @@ def test_every_fact_ends_by_itself_where_there_is_no_cuda(tmp_path: Path) -> Non
     found = rows(tmp_path, *facts_of_streams)
     assert [one.verdict for one in found] == ["not checked"] * len(found)
     assert all("Torch not compiled with CUDA" in one.why or "CUDA" in one.why for one in found)
+
+
+def test_programs_that_fail_are_false_and_without_time_nothing_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = tmp_path / "package" / "libgpushare.so"
+    shim.parent.mkdir()
+    monkeypatch.setattr(programs, "SHIM", shim)
+    good, bad = (
+        ("good", "it ends", ["-c", "print('ok')"], {}),
+        ("bad", "it ends", ["-c", "raise SystemExit(7)"], {}),
+    )
+    monkeypatch.setattr(programs, "PROGRAMS", (good, bad))
+    built, ended, failed = programs.run(280)
+    assert built.verdict == ended.verdict == "true", built
+    assert shim.exists() and (shim.parent / "source" / "bridge" / "allocator.cpp").exists()
+    assert failed.verdict == "false" and "exit code 7" in next(iter(failed.claims))
+    assert [row.verdict for row in programs.run(0.5)] == ["not checked"] * 3
