@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpushare.native import library, shim
+from gpushare.native import library, shim, usage
 from gpushare.telemetry import layout
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -66,7 +66,7 @@ def test_freeing_twice_or_in_the_middle_changes_nothing() -> None:
     shim.check()
     shim.trim(1)
     assert shim.pool_state().held_bytes == 0
-    while shim.next_bad_free():
+    while usage.next_bad_free():
         pass
 
 
@@ -75,7 +75,7 @@ def test_bad_frees_are_told() -> None:
     try:
         small, middle, large = (shim.allocate(count, 1) for count in (1000, 100 * KIB, 5 * MIB))
         kept = shim.allocate(100 * KIB, 1)
-        assert shim.next_bad_free() is None
+        assert usage.next_bad_free() is None
         for address in (small, middle, large):
             shim.free(address)
             shim.free(address)
@@ -84,18 +84,18 @@ def test_bad_frees_are_told() -> None:
     finally:
         shim.free(kept)
         shim.thread_leave()
-    told = [shim.next_bad_free() for _ in range(5)]
+    told = [usage.next_bad_free() for _ in range(5)]
     assert all(found and found.freer == 2 for found in told)
     for found, address, count in zip(
         told[:3], (small, middle, large), (1024, 100 * KIB, 5 * MIB), strict=True
     ):
-        assert found and (found.kind, found.address, found.bytes) == (shim.FREED_TWICE, address, count)
+        assert found and (found.kind, found.address, found.bytes) == (usage.FREED_TWICE, address, count)
         assert (found.owner, found.freed_by) == (1, 2)
     inside, nothing = told[3:]
-    assert inside and (inside.kind, inside.bytes, inside.offset) == (shim.FREED_INSIDE, 100 * KIB, 4 * KIB)
+    assert inside and (inside.kind, inside.bytes, inside.offset) == (usage.FREED_INSIDE, 100 * KIB, 4 * KIB)
     assert inside.owner == 1
     assert nothing and (nothing.kind, nothing.bytes) == (3, 0)
-    assert shim.next_bad_free() is None
+    assert usage.next_bad_free() is None
     shim.trim(1)
     assert shim.pool_state().held_bytes == 0
 

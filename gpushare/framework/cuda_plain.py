@@ -17,7 +17,7 @@ import torch.cuda.graphs
 import torch.cuda.memory
 
 from gpushare.framework import cuda_questions
-from gpushare.native import library, shim
+from gpushare.native import library, shim, usage
 
 _KINDS = ("all", "small_pool", "large_pool")
 _fractions: dict[int, float] = {}
@@ -50,13 +50,14 @@ def answer() -> None:
     names._cuda_memorySnapshot = _refuse_snapshot
     for name in ("_cuda_beginAllocateToPool", "_cuda_beginAllocateCurrentThreadToPool"):
         setattr(names, name, _refuse_graphs)
-    setattr(torch.cuda.graphs.CUDAGraph, "capture_begin", _refuse_graphs)  # noqa: B010 - no type declares it
+    graph: Any = torch.cuda.graphs.CUDAGraph
+    graph.capture_begin = _refuse_graphs
     hold_benchmark_off()
 
 
 def stats(_device: object) -> dict[str, Any]:
     """As `torch._C._cuda_memoryStats`, for the calling job; there is one pool, told as torch's large one."""
-    m = shim.memory(shim.thread_account())
+    m = usage.memory(shim.thread_account())
     live = (m.live_bytes, m.live_peak_bytes, m.allocated_bytes, m.freed_bytes)
     held = (m.held_bytes, m.held_peak_bytes, m.charged_bytes, m.returned_bytes)
     blocks = (m.blocks, m.blocks_peak, m.allocations, m.frees)
@@ -87,18 +88,18 @@ def _array(numbers: tuple[int, ...]) -> dict[str, dict[str, int]]:
 
 
 def _reset_peaks(_device: object) -> None:
-    shim.memory_reset_peaks(shim.thread_account())
+    usage.memory_reset_peaks(shim.thread_account())
 
 
 def _reset_totals(_device: object) -> None:
-    shim.memory_reset_totals(shim.thread_account())
+    usage.memory_reset_totals(shim.thread_account())
 
 
 def set_fraction(fraction: float, _device: object) -> None:
     """As `torch._C._cuda_setMemoryFraction`: of the budget, for the calling job."""
     account = shim.thread_account()
     _fractions[account] = fraction
-    shim.limit_set(account, None if fraction >= 1.0 else int(fraction * shim.memory(account).budget_bytes))
+    usage.limit_set(account, None if fraction >= 1.0 else int(fraction * usage.memory(account).budget_bytes))
 
 
 def _refuse_snapshot(*_: object, **__: object) -> NoReturn:

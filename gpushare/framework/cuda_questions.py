@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from gpushare.native import shim
+from gpushare.native import shim, usage
 
 
 def free_and_total(_device: object = None) -> tuple[int, int]:
     """As `cudaMemGetInfo`, in bytes, as if the budget were the card and no other job used it."""
-    memory = shim.memory(shim.thread_account())
+    memory = usage.memory(shim.thread_account())
     taken: int = memory.held_bytes + memory.shared_bytes
     return max(0, memory.limit_bytes - taken), memory.budget_bytes
 

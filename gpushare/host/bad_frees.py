@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpushare.host.control import Control
-from gpushare.native import shim
-from gpushare.native.shim import BadFreeReport
+from gpushare.native import usage
+from gpushare.native.usage import BadFreeReport
 
 LOOK_EVERY_S = 0.1
 
@@ -22,7 +22,7 @@ def watch(jobs: Sequence[dict[str, Any]], control: Control) -> None:
 
 def tell(jobs: Sequence[dict[str, Any]], control: Control) -> None:
     """Tell of the bad frees that were not told yet."""
-    while found := shim.next_bad_free():
+    while found := usage.next_bad_free():
         control.send("note", message=describe(found, [job["name"] for job in jobs]))
 
 
@@ -34,8 +34,8 @@ def describe(found: BadFreeReport, names: Sequence[str]) -> str:
 
     block = f"a block of {found.bytes} bytes of {name(found.owner)}"
     text = f"bad free: {name(found.freer)} freed {found.address:#x}, "
-    if found.kind == shim.FREED_TWICE:
+    if found.kind == usage.FREED_TWICE:
         return f"{text}{block} that {name(found.freed_by)} had freed in its iteration {found.iteration}"
-    if found.kind == shim.FREED_INSIDE:
+    if found.kind == usage.FREED_INSIDE:
         return f"{text}which lies {found.offset} bytes inside {block}"
     return f"{text}where no block is, nor was one lately"

@@ -1,4 +1,8 @@
-// The C API. Each function checks that the runtime is there, and does nothing in a forked child.
+// The C API: start, jobs and their threads, blocks, streams. Each function checks that the runtime
+// is there, and does nothing in a forked child. Iterations are in api_iterations.cpp, questions and
+// limits in api_memory.cpp.
+#include "api.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,16 +27,6 @@ thread_local char t_error[512];
 thread_local int t_failure;
 // Torch's own granularity: the kernels that libraries choose depend on how their operands lie.
 constexpr uint64_t kGpuAlignment = 512;
-
-int fail(const std::string& text) {
-  strncpy(t_error, text.c_str(), sizeof t_error - 1);
-  return -1;
-}
-
-Runtime* active() { return g_in_child ? nullptr : g_runtime; }
-
-bool is_account(gs_account a) { return a >= 0 && a < GS_MAX_ACCOUNTS; }
-bool is_job(gs_account a) { return a > 0 && a < GS_MAX_ACCOUNTS; }
 
 std::string invalid(const gs_config& c) {
   if (c.page_bytes < 4096 || (c.page_bytes & (c.page_bytes - 1)))
@@ -74,6 +68,12 @@ void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, g
 
 }  // namespace
 
+int fail(const std::string& text) {
+  strncpy(t_error, text.c_str(), sizeof t_error - 1);
+  return -1;
+}
+
+Runtime* active() { return g_in_child ? nullptr : g_runtime; }
 Runtime* runtime() { return g_runtime; }
 bool in_forked_child() { return g_in_child; }
 
@@ -183,105 +183,6 @@ void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
 
 void gs_collection(void*, void*) { thread_state.collecting = !thread_state.collecting; }
 
-int32_t gs_iteration_watch(gs_account job, int32_t nodes) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return 0;
-  return std::max(0, r->governor().watch(static_cast<uint32_t>(job), nodes));
-}
-
-void gs_iteration_mark(gs_account job) {
-  if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
-}
-
-int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
-                 uint64_t residue_bytes) {
-  Runtime* r = active();
-  if (!r || !is_job(job) || n == 0 || n > Recorder::kCapacity) return fail("no such job or curve");
-  uint64_t page = r->governor().pool().page_bytes();
-  std::vector<uint32_t> pages(n);
-  std::transform(held, held + n, pages.begin(),
-                 [page](uint64_t b) { return static_cast<uint32_t>((b + page - 1) / page); });
-  r->governor().set_curve(static_cast<uint32_t>(job), std::move(pages), {time_ns, time_ns + n},
-                          (residue_bytes + page - 1) / page);
-  return 0;
-}
-
-uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_t capacity,
-                      uint64_t* residue_bytes, uint64_t* version) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return 0;
-  uint64_t page = r->governor().pool().page_bytes(), length = 0;
-  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    length = a.curve.length();
-    for (uint32_t i = 0; i < std::min(length, capacity); ++i) {
-      held[i] = a.curve.held(i) * page;
-      time_ns[i] = a.curve.time(i);
-    }
-    *residue_bytes = a.curve.residue() * page;
-    *version = a.curve_version;
-  });
-  return length;
-}
-
-uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return 0;
-  uint64_t bytes = 0;
-  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    bytes = a.profiled_log.size() * sizeof(LogRecord);
-    if (capacity) memcpy(out, a.profiled_log.data(), std::min(bytes, capacity));
-  });
-  return bytes;
-}
-
-int gs_progress_get(gs_account job, uint64_t out[4]) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return fail("no such job");
-  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    out[0] = r->telemetry().slot(a.id, kIterations);
-    out[1] = a.open ? a.recorder.ordinal() : 0;
-    out[2] = a.curve.length();
-    out[3] = r->telemetry().slot(a.id, kSoloIterationNs);
-  });
-  return 0;
-}
-
-int gs_peak_kinds(gs_account job, uint64_t out[3]) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return fail("no such job");
-  bool known = false;
-  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    known = a.curve.known();
-    out[0] = a.at_peak.persistent;
-    out[1] = a.at_peak.activation;
-    out[2] = a.at_peak.temporary;
-  });
-  return known ? 0 : fail("the job has no profile yet");
-}
-
-void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns) {
-  Runtime* r = active();
-  if (r && is_job(job) && is_job(after))
-    r->governor().set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
-                             {true, ordinal, shift_ns});
-}
-
-uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns) {
-  Runtime* r = active();
-  return r ? r->governor().wait_change(seen, timeout_ns) : seen;
-}
-
-int gs_park_others(gs_account job, uint64_t timeout_ns) {
-  Runtime* r = active();
-  if (!r || !is_job(job)) return 1;
-  return r->governor().park_others(static_cast<uint32_t>(job), timeout_ns);
-}
-
-void gs_unpark_others(gs_account job) {
-  if (Runtime* r = active(); r && is_job(job))
-    r->governor().unpark_others(static_cast<uint32_t>(job));
-}
-
 void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                gs_arena arena) {
   if (bytes == 0) return nullptr;
@@ -380,40 +281,6 @@ void gs_trim(gs_account account) {
 
 gs_account gs_owner(const void* address) { return g_runtime ? g_runtime->owner(address) : -1; }
 
-int gs_memory_get(gs_account account, gs_memory* out) {
-  Runtime* r = active();
-  if (!r || !is_account(account)) return fail("no such account");
-  *out = r->governor().memory(static_cast<uint32_t>(account));
-  return 0;
-}
-
-void gs_memory_reset_peaks(gs_account account) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->governor().reset_memory_peaks(static_cast<uint32_t>(account));
-}
-
-void gs_memory_reset_totals(gs_account account) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->governor().reset_memory_totals(static_cast<uint32_t>(account));
-}
-
-int gs_limit_set(gs_account account, uint64_t bytes) {
-  Runtime* r = active();
-  if (!r || !is_account(account)) return fail("no such account");
-  uint64_t page = r->governor().pool().page_bytes();
-  r->governor().set_limit(static_cast<uint32_t>(account),
-                          bytes == UINT64_MAX ? UINT64_MAX : bytes / page);
-  return 0;
-}
-
-uint64_t gs_pieces(gs_account account, gs_piece* out, uint64_t capacity) {
-  Runtime* r = active();
-  if (!r || !is_account(account)) return 0;
-  std::vector<gs_piece> all = r->pieces(static_cast<uint32_t>(account));
-  std::copy_n(all.begin(), std::min<uint64_t>(all.size(), capacity), out);
-  return all.size();
-}
-
 uint64_t gs_block_bytes(const void* address) {
   Runtime* r = active();
   return r && r->contains(address) ? r->block_bytes(address) : 0;
@@ -424,26 +291,6 @@ int gs_check(void) {
   if (!r) return fail("not started");
   std::string wrong = r->check();
   return wrong.empty() ? 0 : fail(wrong);
-}
-
-int gs_budget_set(uint64_t bytes) {
-  Runtime* r = active();
-  if (!r) return fail("not started");
-  std::string why = r->governor().set_budget(bytes / r->governor().pool().page_bytes());
-  return why.empty() ? 0 : fail(why);
-}
-
-int gs_pool_get(uint64_t out[5]) {
-  Runtime* r = active();
-  if (!r) return fail("not started");
-  PoolState s = r->governor().pool_state();
-  uint64_t page = r->governor().pool().page_bytes();
-  out[0] = s.held * page;
-  out[1] = s.headroom * page;
-  out[2] = s.shared * page;
-  out[3] = s.budget * page;
-  out[4] = s.free_ranges;
-  return 0;
 }
 
 }  // extern "C"

@@ -257,7 +257,7 @@ def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
 
 def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
     sizes = {"budget_bytes": 256 << 20, "page_bytes": 2 << 20, "region_bytes": 32 << 20}
-    none = {"telemetry_fd": -1, "log_fd": -1, "parent_pid": 0}
+    none = {"telemetry_fd": -1, "log_fd": -1, "parent_pid": 0, "debug_memory": False}
     return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
 
 
@@ -280,6 +280,7 @@ def run_host(real: SimpleNamespace, megabytes: list[int]) -> tuple[list[dict[str
             "stderr_fd": os.dup(writing),
             "stdin": False,
             "profile": None,
+            "profiled_log_fd": -1,
         }
         for n, (size, (_, writing)) in enumerate(zip(megabytes, pipes, strict=True))
     ]

@@ -50,7 +50,7 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
 )
 def test_what_no_iteration_can_have_is_damage(changes: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=f"x is damaged: .*{message}"):
-        Profile.from_json(replace(PROFILE, **changes).to_json(), "x")  # type: ignore[arg-type]
+        Profile.from_json(replace(PROFILE, **changes).to_json(), "x")
 
 
 def test_what_can_not_be_read_is_told(tmp_path: Path) -> None:

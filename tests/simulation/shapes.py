@@ -22,7 +22,7 @@ def triangle(
         iteration_s=1.0,
         residue_bytes=0,
         iterations=iterations,
-        **rest,  # type: ignore[arg-type]
+        **rest,
     )
 
 

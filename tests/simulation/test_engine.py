@@ -14,7 +14,7 @@ from gpushare.simulation.report import build_report
 def flat(name: str, pages: int, residue: int = 0, **rest: object) -> SimulatedJob:
     """Holds its pages for most of an iteration of a second."""
     fields = {"iterations": 10, "residue_bytes": residue * PAGE, **rest}
-    return SimulatedJob(name, (pages * PAGE, residue * PAGE), (0.0, 0.9), 1.0, **fields)  # type: ignore[arg-type]
+    return SimulatedJob(name, (pages * PAGE, residue * PAGE), (0.0, 0.9), 1.0, **fields)
 
 
 def test_one_job_takes_what_it_takes_alone() -> None:
@@ -125,5 +125,5 @@ def test_a_plan_has_all_figures_and_is_plain_data() -> None:
     assert zico["stp"] > turns["stp"] == pytest.approx(1)
     assert zico["pool_peak_bytes"] <= report["budget_bytes"] == budget(1.3)
     much = {"policies": ["zico"], "page_bytes": PAGE, "contention": Contention(2)}
-    enough, more = (build_report(jobs, budget_bytes=budget(n), **much) for n in (4, 4000))  # type: ignore[arg-type]
+    enough, more = (build_report(jobs, budget_bytes=budget(n), **much) for n in (4, 4000))
     assert more["policies"]["zico"]["duration_s"] == enough["policies"]["zico"]["duration_s"]

@@ -1,6 +1,6 @@
 """A plan as text."""
 
-import os
+import io
 
 import pytest
 from rich.console import Console
@@ -48,7 +48,7 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
 
 
 def text_of(report: dict[str, object], picture_of: str | None = None) -> str:
-    console = Console(width=110, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console = Console(width=110, record=True, file=io.StringIO())
     render_plan(report, console, picture_of=picture_of)
     return console.export_text()
 

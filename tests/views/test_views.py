@@ -1,3 +1,4 @@
+import io
 import os
 import struct
 
@@ -40,7 +41,7 @@ def fill(descriptor: int) -> None:
 
 
 def text_of(renderable: object, width: int = 80) -> str:
-    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(renderable)
     return console.export_text()
 
@@ -81,7 +82,7 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert summary["solo_peaks_sum_bytes"] == 400 * MIB
     assert summary["overlap_s"] == 2.0
     assert summary["serial_estimate_s"] == pytest.approx(5 - 1 - 0.4 + 5 - 1 - 0.38)
-    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console = Console(width=100, record=True, file=io.StringIO())
     render_summary(summary, console)
     text = console.export_text()
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text

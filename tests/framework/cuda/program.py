@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare.native import library, shim
+from gpushare.native import library, shim, usage
 
 KIB, MIB = 1 << 10, 1 << 20
 BUDGET, PAGE = 256 * MIB, 2 * MIB
@@ -83,8 +83,8 @@ def nothing_is_held() -> None:
     fake.fake_cuda_run_all()
     for job in (0, 1, 2, 3):
         shim.trim(job)
-        assert shim.memory(job).live_bytes == 0, job
-        assert not shim.pieces(job), job
+        assert usage.memory(job).live_bytes == 0, job
+        assert not usage.pieces(job), job
     assert shim.pool_state().held_bytes == 0
     shim.check()
 
@@ -187,8 +187,8 @@ def other_streams_keep_a_block() -> None:
     calls.record_stream(PTR(address), U64(SIDE))
     fake.fake_cuda_launch_write(PTR(SIDE), address, 10 * MIB, 5)  # has not run
     raw_delete(address)
-    state = [p.use for p in shim.pieces(1) if p.address == address]
-    assert state == [shim.USED_ELSEWHERE]
+    state = [p.use for p in usage.pieces(1) if p.address == address]
+    assert state == [usage.USED_ELSEWHERE]
     pending = [b["state"] for s in _C._cuda_memorySnapshot((0, 0, False))["segments"] for b in s["blocks"]]
     assert "active_pending_free" in pending
     fake.fake_cuda_run_all()
@@ -215,9 +215,9 @@ def graphs_keep_their_memory() -> None:
     assert raw_alloc(0, stream) == 0
     raw_delete(again)
     raw_delete(inside)
-    held = shim.memory(1).held_bytes
+    held = usage.memory(1).held_bytes
     shim.trim(1)
-    assert shim.memory(1).held_bytes >= 4 * MIB <= held  # the graph lives
+    assert usage.memory(1).held_bytes >= 4 * MIB <= held  # the graph lives
     after = raw_alloc(3 * MIB, stream)
     assert after not in (inside, again)
     raw_delete(after)
@@ -225,7 +225,7 @@ def graphs_keep_their_memory() -> None:
     assert calls.pool_users(U64(5)) == 2
     calls.pool_release(U64(5))
     shim.trim(1)
-    assert shim.memory(1).held_bytes >= 4 * MIB
+    assert usage.memory(1).held_bytes >= 4 * MIB
     calls.pool_release(U64(5))
     assert calls.pool_users(U64(5)) == 0
     raw_delete(outside)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare.native import library, shim
+from gpushare.native import library, shim, usage
 
 MIB = 1 << 20
 BUDGET = 256 * MIB
@@ -78,7 +78,7 @@ def nothing_is_held() -> None:
     torch.cuda.synchronize()
     for job in (0, 1, 2, 3):
         shim.trim(job)
-        assert shim.memory(job).live_bytes == 0, (job, shim.memory(job).live_bytes)
+        assert usage.memory(job).live_bytes == 0, (job, usage.memory(job).live_bytes)
     assert shim.pool_state().held_bytes == 0
     shim.check()
 
@@ -134,7 +134,7 @@ def a_side_stream_keeps_a_tensor() -> None:
     address = made.data_ptr()
     made.record_stream(side)
     del made
-    assert [p.use for p in shim.pieces(1) if p.address == address] == [shim.USED_ELSEWHERE]
+    assert [p.use for p in usage.pieces(1) if p.address == address] == [usage.USED_ELSEWHERE]
     assert torch.cuda.memory_allocated() == 0
     shim.stream_end(side.cuda_stream)
 
@@ -157,9 +157,9 @@ def graphs() -> None:
             freed = tensor(5 * MIB)
             address = inside.data_ptr()
             del freed, kept
-            of_graph = {p.arena for p in shim.pieces(1) if p.address == address}
-            outside = [p.use for p in shim.pieces(1) if p.arena == 0 and p.asked == 3 * MIB]
-            assert of_graph != {0} and outside == [shim.USED_ELSEWHERE], (of_graph, outside)
+            of_graph = {p.arena for p in usage.pieces(1) if p.address == address}
+            outside = [p.use for p in usage.pieces(1) if p.arena == 0 and p.asked == 3 * MIB]
+            assert of_graph != {0} and outside == [usage.USED_ELSEWHERE], (of_graph, outside)
     except RuntimeError as error:
         assert PLAIN and "CUDA graphs need the allocator's bridge" in str(error)
         return
@@ -168,10 +168,10 @@ def graphs() -> None:
     del inside
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() >= 8 * MIB, held  # the graph will use it again
-    assert all(p.arena for p in shim.pieces(1) if p.asked == 3 * MIB)
+    assert all(p.arena for p in usage.pieces(1) if p.asked == 3 * MIB)
     del graph
     torch.cuda.empty_cache()
-    assert not [p for p in shim.pieces(1) if p.bytes >= MIB and p.arena]
+    assert not [p for p in usage.pieces(1) if p.bytes >= MIB and p.arena]
     torch.cuda.default_generators[0].graphsafe_set_state(
         torch.Generator("cuda")
     )  # frees what the capture kept
@@ -185,7 +185,7 @@ def pools_of_ones_own() -> None:
         inside = tensor(3 * MIB)
         kept = tensor(9 * MIB)
         del kept  # no capture: it is free at once
-        assert not [p for p in shim.pieces(1) if p.use == shim.USED_ELSEWHERE]
+        assert not [p for p in usage.pieces(1) if p.use == usage.USED_ELSEWHERE]
     outside = tensor(3 * MIB)
     told = pool.snapshot()
     blocks = [b["address"] for s in told for b in s["blocks"] if b["state"] == "active_allocated"]

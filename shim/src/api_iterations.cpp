@@ -1,0 +1,112 @@
+// The C API of iterations: marks, curves, permits, parking for a fork.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "api.h"
+
+using namespace gpushare;
+
+extern "C" {
+
+int32_t gs_iteration_watch(gs_account job, int32_t nodes) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  return std::max(0, r->governor().watch(static_cast<uint32_t>(job), nodes));
+}
+
+void gs_iteration_mark(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
+}
+
+int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
+                 uint64_t residue_bytes) {
+  Runtime* r = active();
+  if (!r || !is_job(job) || n == 0 || n > Recorder::kCapacity) return fail("no such job or curve");
+  uint64_t page = r->governor().pool().page_bytes();
+  std::vector<uint32_t> pages(n);
+  std::transform(held, held + n, pages.begin(),
+                 [page](uint64_t b) { return static_cast<uint32_t>((b + page - 1) / page); });
+  r->governor().set_curve(static_cast<uint32_t>(job), std::move(pages), {time_ns, time_ns + n},
+                          (residue_bytes + page - 1) / page);
+  return 0;
+}
+
+uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_t capacity,
+                      uint64_t* residue_bytes, uint64_t* version) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  uint64_t page = r->governor().pool().page_bytes(), length = 0;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    length = a.curve.length();
+    for (uint32_t i = 0; i < std::min(length, capacity); ++i) {
+      held[i] = a.curve.held(i) * page;
+      time_ns[i] = a.curve.time(i);
+    }
+    *residue_bytes = a.curve.residue() * page;
+    *version = a.curve_version;
+  });
+  return length;
+}
+
+uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  uint64_t bytes = 0;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    bytes = a.profiled_log.size() * sizeof(LogRecord);
+    if (capacity) memcpy(out, a.profiled_log.data(), std::min(bytes, capacity));
+  });
+  return bytes;
+}
+
+int gs_progress_get(gs_account job, uint64_t out[4]) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return fail("no such job");
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    out[0] = r->telemetry().slot(a.id, kIterations);
+    out[1] = a.open ? a.recorder.ordinal() : 0;
+    out[2] = a.curve.length();
+    out[3] = r->telemetry().slot(a.id, kSoloIterationNs);
+  });
+  return 0;
+}
+
+int gs_peak_kinds(gs_account job, uint64_t out[3]) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return fail("no such job");
+  bool known = false;
+  r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+    known = a.curve.known();
+    out[0] = a.at_peak.persistent;
+    out[1] = a.at_peak.activation;
+    out[2] = a.at_peak.temporary;
+  });
+  return known ? 0 : fail("the job has no profile yet");
+}
+
+void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns) {
+  Runtime* r = active();
+  if (r && is_job(job) && is_job(after))
+    r->governor().set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
+                             {true, ordinal, shift_ns});
+}
+
+uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns) {
+  Runtime* r = active();
+  return r ? r->governor().wait_change(seen, timeout_ns) : seen;
+}
+
+int gs_park_others(gs_account job, uint64_t timeout_ns) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 1;
+  return r->governor().park_others(static_cast<uint32_t>(job), timeout_ns);
+}
+
+void gs_unpark_others(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job))
+    r->governor().unpark_others(static_cast<uint32_t>(job));
+}
+
+}  // extern "C"
