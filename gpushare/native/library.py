@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 6
+API_VERSION = 7
 
 _shim: ctypes.CDLL | None = None
 
@@ -81,7 +81,7 @@ class Piece(ctypes.Structure):
 
 
 _U64, _I64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
-_U64S = ctypes.POINTER(ctypes.c_uint64)
+_U64S, _U32S = ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_api_version": (ctypes.c_int, ()),
     "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
@@ -107,6 +107,9 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_progress_get": (ctypes.c_int, (_I32, _U64S)),
     "gs_peak_kinds": (ctypes.c_int, (_I32, _U64S)),
     "gs_permit_set": (None, (_I32, _I32, _U64, _U64)),
+    "gs_order_set": (ctypes.c_int, (_I32, _U64)),
+    "gs_rank_set": (None, (_I32, _I64)),
+    "gs_decisions_start": (None, (_I32,)),
     "gs_wait_change": (_U64, (_U64, _U64)),
     "gs_park_others": (ctypes.c_int, (_I32, _U64)),
     "gs_unpark_others": (None, (_I32,)),
@@ -142,11 +145,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_version": (_U64, (_PTR,)),
     "gs_sim_budget": (ctypes.c_char_p, (_PTR, _U64)),
     "gs_sim_permit": (None, (_PTR, _I32, _I32, _U64, _U64)),
+    "gs_sim_order": (ctypes.c_int, (_PTR, _I32, _U64)),
+    "gs_sim_rank": (None, (_PTR, _I32, _I64)),
     "gs_sim_curve": (_U64, (_PTR, _I32, _U64S, _U64S, _U64, _U64S)),
     "gs_sim_job_get": (ctypes.c_int, (_PTR, _I32, _U64S)),
     "gs_sim_pool_get": (None, (_PTR, _U64S)),
     "gs_sim_check": (ctypes.c_char_p, (_PTR,)),
     "gs_is_safe": (ctypes.c_int, (_U64S, _U64S, _U64S, _U64, _U64)),
+    "gs_fits_together": (ctypes.c_int, (_U32S, _U64S, _U64S, _U64S, _U32S, _U64, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.
 _QUICK = (

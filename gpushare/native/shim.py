@@ -13,7 +13,8 @@ UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
 # Waterwave's doors are Zico's: both open where a permit says so. The permits are the policy's.
 POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO, "waterwave": ZICO}
 HOST, CUDA = 0, 1
-NEVER = 2**64 - 1
+NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
+ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
 NO_JOB = 64  # an account of switches that no job has (GS_MAX_ACCOUNTS)
 
 
@@ -214,8 +215,24 @@ def peak_kinds(account: int) -> tuple[int, int, int] | None:
 
 
 def permit_set(account: int, after: int, ordinal: int, shift_ns: int) -> None:
-    """`account` may start beside an iteration of `after` from its allocation `ordinal` on."""
+    """`account` may start beside an iteration of `after` from its allocation `ordinal` on; `NEVER` and `BY_FORECAST`
+    see `gpushare.h`."""
     lib().gs_permit_set(account, after, ordinal, shift_ns)
+
+
+def order_set(order: str, quantum_ns: int) -> None:
+    """Who goes first at the doors, one of `ORDERS`; where jobs take turns, one goes on for `quantum_ns`."""
+    lib().gs_order_set(ORDERS[order], quantum_ns)
+
+
+def rank_set(account: int, rank: int) -> None:
+    """The job's place under the order "ranked": the lowest goes first."""
+    lib().gs_rank_set(account, rank)
+
+
+def decisions_start(descriptor: int) -> None:
+    """Write a record of each wait to the file from now on (`telemetry/decisions.py`)."""
+    lib().gs_decisions_start(descriptor)
 
 
 def wait_change(seen: int, timeout_ns: int) -> int:

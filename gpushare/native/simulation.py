@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from gpushare.native import library
 from gpushare.native.library import NativeError, lib
-from gpushare.native.shim import NEVER, POLICIES, PoolState
+from gpushare.native.shim import ORDERS, POLICIES, PoolState
 
 
 class Answer(IntEnum):
@@ -146,10 +146,17 @@ class SimulatedGovernor:
         if why:
             raise NativeError(why.decode())
 
-    def permit(self, account: int, after: int, ordinal: int | None, shift_ns: int) -> None:
-        """Publish a permit; ordinal None: not while an iteration of `after` runs."""
-        at = NEVER if ordinal is None else ordinal
-        self._shim.gs_sim_permit(self._handle, account, after, at, shift_ns)
+    def permit(self, account: int, after: int, ordinal: int, shift_ns: int) -> None:
+        """Publish a permit, as `shim.permit_set` does."""
+        self._shim.gs_sim_permit(self._handle, account, after, ordinal, shift_ns)
+
+    def order(self, order: str, quantum_ns: int) -> None:
+        """Who goes first at the doors, as `shim.order_set` says."""
+        self._shim.gs_sim_order(self._handle, ORDERS[order], quantum_ns)
+
+    def rank(self, account: int, rank: int) -> None:
+        """The job's place under the order "ranked"."""
+        self._shim.gs_sim_rank(self._handle, account, rank)
 
     def curve(self, account: int) -> GovernorCurve | None:
         """What is known of the job's iterations; None before its profile."""
@@ -192,4 +199,28 @@ def is_safe(open_iterations: Sequence[tuple[int, int, int]], available: int) -> 
     answer: int = lib().gs_is_safe(*columns, len(open_iterations), available)
     if answer < 0:
         raise NativeError(f"at most 64 iterations can be open, but got {len(open_iterations)}")
+    return bool(answer)
+
+
+def fits_together(
+    newcomer: GovernorCurve, running: Sequence[tuple[GovernorCurve, int]], room: int
+) -> bool:
+    """The forecast by itself: does an iteration that starts now fit with those that have come so far (an ordinal)?
+
+    Sizes of the curves and `room` are pages here.
+    """
+    library.load()
+    curves = [newcomer, *(curve for curve, _ in running)]
+    held = [pages for curve in curves for pages in curve.held_bytes]
+    times = [time for curve in curves for time in curve.time_ns]
+    u64, count = ctypes.c_uint64, len(curves)
+    answer: int = lib().gs_fits_together(
+        (ctypes.c_uint32 * len(held))(*held),
+        (u64 * len(times))(*times),
+        (u64 * count)(*(len(curve.held_bytes) for curve in curves)),
+        (u64 * count)(*(curve.residue_bytes for curve in curves)),
+        (ctypes.c_uint32 * count)(*(at for _, at in running)),
+        len(running),
+        room,
+    )
     return bool(answer)

@@ -53,13 +53,15 @@ class Permit:
     """`account` may start beside an iteration of `after` from its allocation `ordinal` on.
 
     `ordinal` None: not while that iteration runs. `shift_s` is the forecast time shift, which is what the
-    ordinal says in seconds.
+    ordinal says in seconds. `by_forecast`: as soon as it is forecast to fit with all that run then, not only with
+    `after`; the shim looks at that when the job is at its door, and the ordinal does not count.
     """
 
     account: int
     after: int
     ordinal: int | None
     shift_s: float
+    by_forecast: bool = False
 
 
 def compress(

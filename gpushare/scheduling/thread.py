@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from gpushare.native import shim
 from gpushare.scheduling.pace import Pace, Progress, Yields
 from gpushare.scheduling.policies import POLICIES, SHARING
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
 
 _LOOK_EVERY_NS = 500_000_000
 
@@ -80,8 +80,7 @@ class SchedulerThread:
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved_bytes, take_turns)):
-            ordinal = shim.NEVER if permit.ordinal is None else permit.ordinal
-            shim.permit_set(permit.account, permit.after, ordinal, round(permit.shift_s * 1e9))
+            shim.permit_set(permit.account, permit.after, native_ordinal(permit), round(permit.shift_s * 1e9))
 
     def _look_at_pace(self, accounts: Sequence[int]) -> bool:
         found = {account: shim.progress(account) for account in accounts}
@@ -93,6 +92,13 @@ class SchedulerThread:
             self._told = take_turns
             self._note(_what_changed(take_turns, self._pace.yields))
         return take_turns
+
+
+def native_ordinal(permit: Permit) -> int:
+    """A permit's ordinal as the shim has it."""
+    if permit.by_forecast:
+        return shim.BY_FORECAST
+    return shim.NEVER if permit.ordinal is None else permit.ordinal
 
 
 def _what_changed(take_turns: bool, yields: Yields) -> str:

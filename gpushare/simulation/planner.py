@@ -8,6 +8,7 @@ from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling.pace import Pace, Progress
 from gpushare.scheduling.policies import Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+from gpushare.scheduling.thread import native_ordinal
 
 LOOK_EVERY_S = 0.5  # as the scheduler thread does
 
@@ -49,7 +50,8 @@ class Planner:
         pool = self._governor.pool()
         reserved = pool.headroom_bytes + pool.shared_bytes
         for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved, turns)):
-            self._governor.permit(permit.account, permit.after, permit.ordinal, round(permit.shift_s * 1e9))
+            shift_ns = round(permit.shift_s * 1e9)
+            self._governor.permit(permit.account, permit.after, native_ordinal(permit), shift_ns)
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)

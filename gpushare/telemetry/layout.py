@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAGIC = 0x4750555348415245
-ACCOUNTS, HEADER_BYTES, SLOT_BYTES, RING_ENTRIES = 64, 4096, 512, 4096
+ACCOUNTS, HEADER_BYTES, SLOT_BYTES, RING_ENTRIES = 64, 4096, 1024, 4096
 WAKE_ENTRIES = 16384
 WAKES_AT = HEADER_BYTES + ACCOUNTS * SLOT_BYTES + ACCOUNTS * RING_ENTRIES * 32
 TOTAL_BYTES = WAKES_AT + WAKE_ENTRIES * 8
@@ -87,6 +87,15 @@ SLOT = [
     "peak_activation_bytes",
     "peak_temporary_bytes",
     "bad_frees",
+    "waited_behind_ns",
+    "waited_turn_ns",
+    "waited_shift_ns",
+    "waited_claims_ns",
+    "waited_memory_first_ns",
+    "waited_measured_ns",
+    "waited_residues_ns",
+    "waited_fork_ns",
+    "waited_overrun_ns",
 ]
 STATES = (
     "starting",

@@ -12,16 +12,21 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 6
+#define GS_API_VERSION 7
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
-#define GS_SHARED 0  // the account of what no job owns
+#define GS_SHARED 0                      // the account of what no job owns
+#define GS_NEVER UINT64_MAX              // as a permit's ordinal: not while that iteration runs
+#define GS_BY_FORECAST (UINT64_MAX - 1)  // as soon as it fits with all iterations under way
 
 typedef int32_t gs_account;  // 0 is `shared`; jobs are 1 .. GS_MAX_ACCOUNTS - 1
 typedef uint64_t gs_stream;  // 0 on the host device, where every stream is synchronous
 typedef uint32_t gs_arena;   // graph pool; 0 outside captures
 
 enum gs_policy { GS_UNMANAGED = 0, GS_TEMPORAL = 1, GS_ZICO = 2 };
+// Who of those that wait at their doors goes first: who asked first; who was granted the least
+// memory for the least time; whose rank is lowest.
+enum gs_order { GS_FIFO = 0, GS_FAIR = 1, GS_RANKED = 2 };
 enum gs_device_kind { GS_HOST = 0, GS_CUDA = 1 };
 // What a call failed for, beside the text: more memory would have helped, or not.
 enum gs_failure { GS_NO_FAILURE = 0, GS_FAILED = 1, GS_OUT_OF_MEMORY = 2 };
@@ -85,7 +90,7 @@ GS_EXPORT int gs_bad_free_next(gs_bad_free* out);
 GS_EXPORT int gs_last_failure(void);  // enum gs_failure, of this thread's last gs_try_alloc
 // Index of the GPU whose memory the pool is; -1 on the host device, or before the start.
 GS_EXPORT int32_t gs_device(void);
-// Writes out what the allocation log has buffered. -1 if a part of the log could not be written.
+// Writes out what the logs have buffered. -1 if a part of one could not be written.
 GS_EXPORT int gs_log_flush(void);
 
 // Accounts. begin returns the account or -1 (too many jobs). Warm-up counts the iterations that run
@@ -129,8 +134,14 @@ GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[4]);
 // temporary.
 GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);
 // `job` may open its door while `after` is in an iteration only from allocation `ordinal` on
-// (UINT64_MAX: only when it is at a door). shift_ns: the forecast shift, for the record.
+// (GS_NEVER: only when it is at a door; GS_BY_FORECAST: when the curves of all that are under way
+// say that it fits). shift_ns: the forecast shift, for the record.
 GS_EXPORT void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns);
+// Of doors. Where jobs take turns, one goes on through its door for quantum_ns. -1: no such order.
+GS_EXPORT int gs_order_set(int32_t order, uint64_t quantum_ns);
+GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
+// Writes a record of each wait to the file from now on.
+GS_EXPORT void gs_decisions_start(int32_t fd);
 // Returns when something that a policy may care about changed since `seen`, or after the timeout.
 GS_EXPORT uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns);
 
@@ -215,6 +226,8 @@ GS_EXPORT uint64_t gs_sim_version(gs_sim* sim);
 GS_EXPORT const char* gs_sim_budget(gs_sim* sim, uint64_t bytes);  // why not, or ""
 GS_EXPORT void gs_sim_permit(gs_sim* sim, gs_account job, gs_account after, uint64_t ordinal,
                              uint64_t shift_ns);
+GS_EXPORT int gs_sim_order(gs_sim* sim, int32_t order, uint64_t quantum_ns);
+GS_EXPORT void gs_sim_rank(gs_sim* sim, gs_account job, int64_t rank);
 GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t* residue_bytes);
 // Held bytes, iterations, allocations into the open one, allocations of the curve, nanoseconds of
@@ -228,6 +241,12 @@ GS_EXPORT const char* gs_sim_check(gs_sim* sim);               // what is wrong,
 // too large.
 GS_EXPORT int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* residue,
                          uint64_t n, uint64_t available);
+// The forecast by itself: 1 if an iteration that starts now fits within `room` pages with n others
+// that have come to their allocation at[i]. Curves lie one behind the other, the newcomer's first:
+// lengths[i] pages held, and times; then residues[i] pages.
+GS_EXPORT int gs_fits_together(const uint32_t* held, const uint64_t* time_ns,
+                               const uint64_t* lengths, const uint64_t* residues,
+                               const uint32_t* at, uint64_t n, uint64_t room);
 
 #ifdef __cplusplus
 }

@@ -2,10 +2,9 @@
 // record is the same as in gpushare/telemetry/allocation_log.py.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <vector>
+
+#include "record_file.h"
 
 namespace gpushare {
 
@@ -25,26 +24,17 @@ static_assert(sizeof(LogRecord) == 40);
 
 class AllocationLog {
  public:
-  // Writes to the descriptor from now on.
-  void start(int fd);
-  bool on() const { return on_.load(std::memory_order_relaxed); }
+  void start(int fd) { file_.start(fd); }
+  bool on() const { return file_.on(); }
   // A block is logged after it was taken and before it is given back, so that an address never
   // has two owners in the log. `bytes` as asked; 0 where they mean nothing.
   void add(Logged what, uint32_t account, uint64_t stream, uint64_t iteration, const void* address,
            uint64_t bytes, Kind kind = Kind::kUnknown);
-  void flush();
-  // errno of the write that ended the log; 0 while all is well.
-  int error() const { return error_.load(std::memory_order_relaxed); }
+  void flush() { file_.flush(); }
+  int error() const { return file_.error(); }
 
  private:
-  static constexpr size_t kBuffered = 4096;
-  void write_out();
-
-  std::mutex mutex_;
-  std::vector<LogRecord> records_;
-  int fd_ = -1;
-  std::atomic<bool> on_{false};
-  std::atomic<int> error_{0};
+  RecordFile<LogRecord> file_;
 };
 
 }  // namespace gpushare

@@ -120,8 +120,9 @@ int gs_start(const gs_config* c) {
 int gs_log_flush(void) {
   Runtime* r = active();
   if (!r) return 0;
-  r->governor().log().flush();
+  r->governor().flush_logs();
   int error = r->governor().log().error();
+  if (!error) error = r->governor().decisions().error();
   return error ? fail(strerror(error)) : 0;
 }
 

@@ -93,6 +93,21 @@ void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t 
                              {true, ordinal, shift_ns});
 }
 
+int gs_order_set(int32_t order, uint64_t quantum_ns) {
+  if (order < GS_FIFO || order > GS_RANKED) return fail("no such order");
+  if (Runtime* r = active()) r->governor().set_order(static_cast<Order>(order), quantum_ns);
+  return 0;
+}
+
+void gs_rank_set(gs_account job, int64_t rank) {
+  if (Runtime* r = active(); r && is_job(job))
+    r->governor().set_rank(static_cast<uint32_t>(job), rank);
+}
+
+void gs_decisions_start(int32_t fd) {
+  if (Runtime* r = active()) r->governor().decisions().start(fd);
+}
+
 uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns) {
   Runtime* r = active();
   return r ? r->governor().wait_change(seen, timeout_ns) : seen;

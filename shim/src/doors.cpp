@@ -62,7 +62,7 @@ void Governor::mark(uint32_t id) {
 
 void Governor::pass_door(uint32_t id) {
   Lock lock(mutex_);
-  Waiter w{.id = id, .pages = 0, .since_ns = 0, .wake = {}};
+  Waiter w{.id = id, .pages = 0, .since_ns = 0, .reasons = {}, .wake = {}};
   if (!come_to_door(w)) return;
   sleep(w, lock);
   leave_door(w, lock);
@@ -76,14 +76,17 @@ bool Governor::come_to_door(Waiter& w) {
   // others would compute an iteration that nobody has let begin.
   w.first = std::ranges::none_of(door_waiters_, [&](const Waiter* o) { return o->id == id; });
   if (w.first && a.open) close(a);
-  if (w.first && may_open(a, nullptr)) {
+  Shut shut = w.first ? shut_by(a, nullptr) : Shut{};
+  if (w.first && !shut) {
     open(a);
     pump();
     return false;
   }
   w.since_ns = now_ns();
+  w.reasons.begin(w.since_ns, shut);
   door_waiters_.push_back(&w);
   if (w.first) {
+    if (decisions_.on()) w.predicted_ns = forecast_wait(a);
     set_state(a, kAtDoor);
     telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
     pump();
@@ -91,13 +94,14 @@ bool Governor::come_to_door(Waiter& w) {
   return true;
 }
 
-void Governor::leave_door(const Waiter& w, Lock& lock) {
+void Governor::leave_door(Waiter& w, Lock& lock) {
   Account& a = accounts_[w.id];
   if (w.first) {
     uint64_t now = now_ns();
     telemetry_->add(a.id, kDoorWaitNs, now - w.since_ns);
     telemetry_->event(a.id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
     if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
+    note_wait(w, now);
   }
   if (w.refused) {
     a.door_pending = false;
@@ -106,47 +110,6 @@ void Governor::leave_door(const Waiter& w, Lock& lock) {
     uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
     refuse(a, more, more * pool_.page_bytes(), lock);
   }
-}
-
-// A job that has asked waits for at most one new iteration of each other job.
-bool Governor::yields_to_earlier(const Account& a, const Waiter* self) const {
-  for (const Waiter* w : door_waiters_) {
-    if (w == self) break;
-    if (w->id == a.id || !has_a_place(*w)) continue;
-    bool exclusive = policy_ == Policy::kTemporal || !accounts_[w->id].trusted();
-    if (exclusive || w->starts_seen[a.id] >= 1) return true;
-  }
-  return false;
-}
-
-// A permit says from which point of another's iteration on this one is forecast to run through.
-// Where none lies ready the start is not planned, only safe: no door waits for the scheduler.
-bool Governor::permits_hold(const Account& a) const {
-  for (const Account& o : accounts()) {
-    if (!o.open || o.id == a.id) continue;
-    const Permit& p = a.permit[o.id];
-    if (p.valid && o.recorder.ordinal() < p.ordinal) return false;
-  }
-  return true;
-}
-
-bool Governor::may_open(Account& a, const Waiter* self) {
-  if (policy_ == Policy::kUnmanaged || a.cancelled) return true;
-  if (parked_for_ && parked_for_ != a.id) return false;
-  bool crowded = others_open(a);
-  if (yields_to_earlier(a, self)) return false;
-  for (const Waiter* w : memory_waiters_)
-    if (accounts_[w->id].saved && has_a_place(*w)) return false;
-  // Alone it may try what its curve says can't fit, since the next iteration may need less.
-  if (!crowded) return !others_live(a) || fits_beside_residues(a, 0);
-  if (policy_ == Policy::kTemporal || !a.trusted()) return false;
-  for (const Account& o : accounts())
-    if (o.open && (o.alone || !o.trusted())) return false;
-  for (const Waiter* w : memory_waiters_)
-    if (has_a_place(*w)) return false;
-  uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
-  if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return false;
-  return permits_hold(a);
 }
 
 void Governor::open(Account& a) {
@@ -161,6 +124,9 @@ void Governor::open(Account& a) {
   }
   for (Waiter* w : door_waiters_)
     if (w->id != a.id) ++w->starts_seen[a.id];
+  if (last_opened_ != a.id) a.turn_began_ns = now;
+  last_opened_ = a.id;
+  a.granted_at_ns = now;
   a.door_pending = false;
   a.open = true;
   a.in_iteration = true;
@@ -185,6 +151,7 @@ void Governor::open(Account& a) {
 void Governor::close(Account& a) {
   uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
   bool profiled = !a.curve.known() && a.warmup_left == 0;
+  integrate(a, now);
   if (a.tracing.exchange(false)) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
@@ -214,6 +181,8 @@ void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<ui
   uint64_t duration = time_ns.empty() ? 0 : time_ns.back();
   uint64_t peak = held.empty() ? 0 : *std::max_element(held.begin(), held.end());
   a.curve.set(std::move(held), std::move(time_ns), residue_pages, duration);
+  a.forecast.follow(a.curve, false);
+  a.granted = least_granted(a);
   a.curve_given = true;
   ++a.curve_version;
   telemetry_->slot(id, kProfiled, 1);
@@ -233,6 +202,19 @@ void Governor::set_permit(uint32_t id, uint32_t after, Permit permit) {
   accounts_[id].permit[after] = permit;
   // A door that only this opened had to wait for Python.
   if (uint64_t opened = pump()) telemetry_->add(id, kPythonGrants, opened);
+}
+
+void Governor::set_order(Order order, uint64_t quantum_ns) {
+  Lock lock(mutex_);
+  order_ = order;
+  quantum_ns_ = quantum_ns;
+  pump();
+}
+
+void Governor::set_rank(uint32_t id, int64_t rank) {
+  Lock lock(mutex_);
+  accounts_[id].rank = rank;
+  pump();
 }
 
 uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {

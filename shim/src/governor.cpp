@@ -32,6 +32,8 @@ Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t 
 }
 
 void Governor::add_pages(Account& a, uint64_t n, bool over) {
+  uint64_t now = coarse_now_ns();
+  integrate(a, now);
   uint64_t held = a.held.load(std::memory_order_relaxed) + n;
   a.held.store(held, std::memory_order_relaxed);
   held_ += n;
@@ -48,7 +50,7 @@ void Governor::add_pages(Account& a, uint64_t n, bool over) {
   telemetry_->header(kHeldPeak, held_peak_ * page);
   telemetry_->slot(a.id, kHeld, held * page);
   telemetry_->raise(a.id, kHeldMax, held * page);
-  telemetry_->event(a.id, kHeldChanged, held * page, coarse_now_ns());
+  telemetry_->event(a.id, kHeldChanged, held * page, now);
 }
 
 void Governor::note_overrun(Account& a) {
@@ -60,9 +62,9 @@ void Governor::note_overrun(Account& a) {
 
 bool Governor::try_charge_locked(uint32_t id, uint64_t n, bool no_wait) {
   Account& a = accounts_[id];
-  bool over;
-  if (judge(a, n, no_wait, 0, &over) != Verdict::kGo) return false;
-  add_pages(a, n, over);
+  Judged judged = judge(a, n, no_wait, 0);
+  if (judged.verdict != Verdict::kGo) return false;
+  add_pages(a, n, judged.over);
   return true;
 }
 
@@ -82,24 +84,25 @@ bool Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t 
 void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
-  bool over;
-  switch (judge(a, n, no_wait, 0, &over)) {
+  Judged judged = judge(a, n, no_wait, 0);
+  switch (judged.verdict) {
     case Verdict::kGo:
-      add_pages(a, n, over);
+      add_pages(a, n, judged.over);
       return;
     case Verdict::kImpossible:
       refuse(a, n, bytes, lock);
     case Verdict::kWait:
-      wait_for_memory(a, n, no_wait, bytes, lock);
+      wait_for_memory(a, n, no_wait, bytes, judged.shut, lock);
   }
 }
 
 void Governor::uncharge(uint32_t id, uint64_t n) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
+  last_free_ns_ = coarse_now_ns();
+  integrate(a, last_free_ns_);
   a.held.fetch_sub(n, std::memory_order_relaxed);
   held_ -= n;
-  last_free_ns_ = coarse_now_ns();
   pump();
 }
 
@@ -144,10 +147,11 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   Account& a = accounts_[id];
   a.saved -= saved;
   n -= saved;
+  last_free_ns_ = coarse_now_ns();
+  integrate(a, last_free_ns_);
   uint64_t held = a.held.load(std::memory_order_relaxed) - n;
   a.held.store(held, std::memory_order_relaxed);
   held_ -= n;
-  last_free_ns_ = coarse_now_ns();
   telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
   telemetry_->slot(id, kHeld, held * pool_.page_bytes());
   telemetry_->event(id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
@@ -163,6 +167,8 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
   }
   bool first = !a.curve.known();
   bool rose = a.curve.refine(a.recorder, held, duration_ns);
+  a.forecast.follow(a.curve, !rose);
+  if (first) a.granted = least_granted(a);
   ++a.curve_version;
   if (a.overrun_here > headroom_) {
     uint64_t most = budget_ / kMostHeadroomShare;

@@ -21,7 +21,9 @@
 #include "../include/gpushare.h"
 #include "allocation_log.h"
 #include "curve.h"
+#include "decisions.h"
 #include "fences.h"
+#include "forecast.h"
 #include "kinds.h"
 #include "pool.h"
 #include "safety.h"
@@ -34,6 +36,9 @@ namespace gpushare {
 constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
 
 enum class Policy { kUnmanaged, kTemporal, kZico };
+// Who of those that wait at their doors goes first: who asked first; who has been granted the least
+// memory for the least time; whose rank is lowest.
+enum class Order { kFifo, kFair, kRanked };
 
 // Arrives in Python as RuntimeError, as torch's own CPU allocation failures do.
 class OutOfMemory : public std::runtime_error {
@@ -44,6 +49,8 @@ struct Permit {
   bool valid = false;
   uint64_t ordinal = 0, shift_ns = 0;
 };
+constexpr uint64_t kNever = UINT64_MAX;           // as a permit's ordinal: the two take turns
+constexpr uint64_t kByForecast = UINT64_MAX - 1;  // as soon as it fits with all that are under way
 
 struct Span;
 
@@ -92,6 +99,11 @@ struct Account {
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;
+  Forecast forecast;
+  int64_t rank = 0;
+  // Page-seconds that its iterations held beyond its residue, up to granted_at_ns.
+  double granted = 0;
+  uint64_t granted_at_ns = 0, turn_began_ns = 0;
   PeakKinds at_peak;
   std::vector<LogRecord> profiled_log;  // of the iteration that was traced
   Permit permit[kAccounts];
@@ -178,6 +190,11 @@ class Governor {
   // Runs `read` under the lock, for what is not worth a copy of its own.
   void inspect(uint32_t id, const std::function<void(const Account&)>& read);
   void set_permit(uint32_t id, uint32_t after, Permit permit);
+  // Where jobs take turns, one goes on through its door for `quantum_ns`.
+  void set_order(Order order, uint64_t quantum_ns);
+  void set_rank(uint32_t id, int64_t rank);
+  DecisionLog& decisions() { return decisions_; }
+  void flush_logs() { log_.flush(), decisions_.flush(); }
   uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
   // Before a fork: waits until each other job is at its door, or waits for memory. A job that is
   // still setting up stops at its next allocation; if it makes none for a while it computes nothing
@@ -194,6 +211,11 @@ class Governor {
 
  private:
   enum class Verdict { kGo, kWait, kImpossible };
+  struct Judged {
+    Verdict verdict;
+    Shut shut = {};     // what it would wait for
+    bool over = false;  // beyond the claim
+  };
   struct Waiter {
     uint32_t id;
     uint64_t pages;  // 0: at the door
@@ -202,6 +224,9 @@ class Governor {
     bool done = false, refused = false, no_wait = false;
     State before = kEmpty;  // what the job did when it began to wait for memory
     bool first = false;     // of the job's threads at the door
+    WaitReasons reasons;
+    uint64_t predicted_ns = kNotPredicted;  // that it will wait
+    uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -214,7 +239,7 @@ class Governor {
   bool cut_fits() const;
   uint64_t planned_budget() const { return std::min(budget_, wanted_budget_); }
 
-  Verdict judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns, bool* over);
+  Judged judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
   uint64_t claim_of(const Account& a) const;
   bool others_open(const Account& a) const;
@@ -228,8 +253,10 @@ class Governor {
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
   bool others_measured(const Account& a) const;
-  Verdict judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
-  Verdict judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
+  Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
+  Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
+  // Of the other jobs, among those in an iteration if there is one, who holds most.
+  uint32_t largest_other(const Account& a) const;
   // The shared account and those of the jobs so far.
   std::span<const Account> accounts() const { return {&accounts_[0], jobs_ + 1}; }
   bool try_charge_locked(uint32_t id, uint64_t n, bool no_wait);
@@ -238,19 +265,32 @@ class Governor {
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
   uint64_t others_hold(const Account& a) const;  // pages of other jobs
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
-  void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock);
+  void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut, Lock& lock);
   // Waiting in halves: who has no thread to sleep in (simulation.cpp) does the second one when the
   // waiter is done. come_to_door says whether there is something to wait for.
-  void begin_memory_wait(Waiter& w);
-  void end_memory_wait(const Waiter& w);
+  void begin_memory_wait(Waiter& w, Shut shut);
+  void end_memory_wait(Waiter& w);
   bool come_to_door(Waiter& w);
-  void leave_door(const Waiter& w, Lock& lock);
+  void leave_door(Waiter& w, Lock& lock);
+  void note_wait(Waiter& w, uint64_t now_ns);
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
 
-  bool may_open(Account& a, const Waiter* self);
-  bool permits_hold(const Account& a) const;
-  bool yields_to_earlier(const Account& a, const Waiter* self) const;
+  // What keeps the job's door shut, if anything does; see openings.cpp.
+  Shut shut_by(const Account& a, Waiter* self) const;
+  Shut shut_by_others_waiting(const Account& a, const Waiter* self) const;
+  Shut shut_by_memory_waiters(bool only_saved) const;
+  Shut shut_beside_others(const Account& a, Waiter* self) const;
+  Shut shut_by_permits(const Account& a, Waiter* self) const;
+  bool forecast_fits(const Account& a, Waiter* self) const;
+  uint64_t room_for_iterations(const Account& a) const;
+  uint64_t forecast_wait(const Account& a) const;
+  int compare(const Account& a, const Account& b) const;
+  bool take_turns(const Account& a, const Account& b) const;
+  bool keeps_turn(const Account& a) const;
+  std::vector<Waiter*> doors_in_order() const;
+  void integrate(Account& a, uint64_t now_ns);
+  double least_granted(const Account& a) const;
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns);
@@ -288,8 +328,12 @@ class Governor {
   std::condition_variable parked_changed_, changed_;
   uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
+  Order order_ = Order::kFifo;
+  uint64_t quantum_ns_ = 0;
+  uint32_t last_opened_ = 0;
   Telemetry* telemetry_;
   AllocationLog log_;
+  DecisionLog decisions_;
 };
 
 }  // namespace gpushare

@@ -92,45 +92,62 @@ bool Governor::has_a_place(const Waiter& w) const {
   return sum + (w.pages ? largest_rise : 0) <= budget_;
 }
 
+uint32_t Governor::largest_other(const Account& a) const {
+  const Account* found = nullptr;
+  for (const Account& o : accounts()) {
+    if (!o.id || o.id == a.id || !o.live_job()) continue;
+    if (!found || o.open > found->open || (o.open == found->open && o.held > found->held))
+      found = &o;
+  }
+  return found ? found->id : 0;
+}
+
 // What a job takes before its first iteration it may keep to its end: it must leave each job whose
 // need is known the room to run by itself, or wait until one ends. A need that is being measured is
 // waited for.
-Governor::Verdict Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
-  if (others_measured(a) && waited_ns < kMeasureNs) return Verdict::kWait;
+Governor::Judged Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
+  if (others_measured(a) && waited_ns < kMeasureNs)
+    return {Verdict::kWait, {kMeasured, largest_other(a)}};
   uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
                    accounts_[0].held.load(std::memory_order_relaxed);
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
   uint64_t limit = others_open(a) ? budget - reserve : budget;
-  if (safe_after(a, n, 0, limit) && leaves_room(a, n)) return Verdict::kGo;
-  return alone <= budget_ && others_live(a) ? Verdict::kWait : Verdict::kImpossible;
+  bool safe = safe_after(a, n, 0, limit);
+  if (safe && leaves_room(a, n)) return {Verdict::kGo};
+  if (alone > budget_ || !others_live(a)) return {Verdict::kImpossible};
+  return {Verdict::kWait, {safe ? kResidues : kClaims, largest_other(a)}};
 }
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
 // be copied out when they are at their doors.
-Governor::Verdict Governor::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
+Governor::Judged Governor::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  return others_live(a) && fits_alone && waited_ns < kLeaveNs ? Verdict::kWait
-                                                              : Verdict::kImpossible;
+  if (!others_live(a) || !fits_alone || waited_ns >= kLeaveNs) return {Verdict::kImpossible};
+  return {Verdict::kWait, {kResidues, largest_other(a)}};
 }
 
-Governor::Verdict Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns,
-                                  bool* over) {
+Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
-  *over = a.open && a.trusted() && after > claim_of(a);
-  if (after > a.limit) return Verdict::kImpossible;
+  bool over = a.open && a.trusted() && after > claim_of(a);
+  if (after > a.limit) return {Verdict::kImpossible};
   bool fits = held_ + n <= budget_;
   if (!a.id) fits = fits && after + most_saved_ <= budget_;  // who was copied out must come back
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
-    return fits ? Verdict::kGo : Verdict::kImpossible;
-  if (no_wait) return fits ? Verdict::kGo : others_live(a) ? Verdict::kWait : Verdict::kImpossible;
+    return {fits ? Verdict::kGo : Verdict::kImpossible, {}, over};
+  if (fits && (no_wait || (a.open && !others_open(a)))) return {Verdict::kGo, {}, over};
+  if (no_wait) {
+    if (!others_live(a)) return {Verdict::kImpossible};
+    return {Verdict::kWait, {kClaims, largest_other(a)}};
+  }
   if (!a.open) return judge_set_up(a, n, waited_ns);
-  if (!others_open(a)) return fits ? Verdict::kGo : judge_alone(a, n, waited_ns);
-  if (*over)
+  if (!others_open(a)) return judge_alone(a, n, waited_ns);
+  if (over)
     for (const Account& o : accounts())
-      if (o.overrunning && o.id != a.id) return Verdict::kWait;
-  uint64_t limit = *over ? budget_ : budget_ - headroom_;
-  return safe_after(a, n, std::max(after, claim_of(a)), limit) ? Verdict::kGo : Verdict::kWait;
+      if (o.overrunning && o.id != a.id) return {Verdict::kWait, {kOverran, o.id}};
+  uint64_t limit = over ? budget_ : budget_ - headroom_;
+  if (safe_after(a, n, std::max(after, claim_of(a)), limit)) return {Verdict::kGo, {}, over};
+  return {Verdict::kWait, {kClaims, largest_other(a)}};
 }
 
 }  // namespace gpushare

@@ -74,7 +74,7 @@ void run(Runtime* r, int32_t parent_pid) {
     uint64_t now = now_ns();
     sample(*r, now - last);
     r->tick();
-    r->governor().log().flush();
+    r->governor().flush_logs();
     r->telemetry().header(kTickNs, now);
     last = now;
     // No Python is needed to notice, so a job that holds the GIL for minutes can't delay it.

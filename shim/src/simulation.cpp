@@ -55,19 +55,19 @@ Simulation::Answer Simulation::hold(uint32_t id, uint64_t pages) {
   if (pages > held) {
     Governor::Lock lock(g.mutex_);
     uint64_t n = pages - held;
-    bool over;
-    switch (g.judge(a, n, false, 0, &over)) {
+    Governor::Judged judged = g.judge(a, n, false, 0);
+    switch (judged.verdict) {
       case Governor::Verdict::kImpossible:
         refusal_ = g.figures(a, n, n * page_bytes_);
         g.telemetry_->add(id, kOomCount, 1);
         return Answer::kRefused;
       case Governor::Verdict::kWait:
         new_waiter(id, n);
-        g.begin_memory_wait(*jobs_[id].waiter);
+        g.begin_memory_wait(*jobs_[id].waiter, judged.shut);
         ++a.waiting_threads;
         return Answer::kWaits;
       case Governor::Verdict::kGo:
-        g.add_pages(a, n, over);
+        g.add_pages(a, n, judged.over);
     }
     lock.unlock();
     take(id, n);
@@ -150,6 +150,16 @@ std::string Simulation::set_budget(uint64_t pages) {
 void Simulation::set_permit(uint32_t id, uint32_t after, Permit permit) {
   OwnClock clock(&now_ns_);
   governor_->set_permit(id, after, permit);
+}
+
+void Simulation::set_order(Order order, uint64_t quantum_ns) {
+  OwnClock clock(&now_ns_);
+  governor_->set_order(order, quantum_ns);
+}
+
+void Simulation::set_rank(uint32_t id, int64_t rank) {
+  OwnClock clock(&now_ns_);
+  governor_->set_rank(id, rank);
 }
 
 uint64_t Simulation::version() { return governor_->wait_change(0, 0); }

@@ -92,6 +92,16 @@ void gs_sim_permit(gs_sim* s, gs_account job, gs_account after, uint64_t ordinal
                   {true, ordinal, shift_ns});
 }
 
+int gs_sim_order(gs_sim* s, int32_t order, uint64_t quantum_ns) {
+  if (order < GS_FIFO || order > GS_RANKED) return -1;
+  s->set_order(static_cast<Order>(order), quantum_ns);
+  return 0;
+}
+
+void gs_sim_rank(gs_sim* s, gs_account job, int64_t rank) {
+  if (known(s, job)) s->set_rank(static_cast<uint32_t>(job), rank);
+}
+
 uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_ns,
                       uint64_t capacity, uint64_t* residue_bytes) {
   if (!known(s, job)) return 0;
@@ -147,6 +157,22 @@ int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* resi
   Open open[kAccounts];
   for (uint64_t i = 0; i < n; ++i) open[i] = {held[i], claim[i], residue[i]};
   return is_safe(open, static_cast<uint32_t>(n), available);
+}
+
+int gs_fits_together(const uint32_t* held, const uint64_t* time_ns, const uint64_t* lengths,
+                     const uint64_t* residues, const uint32_t* at, uint64_t n, uint64_t room) {
+  std::vector<Forecast> forecasts(n + 1);
+  for (uint64_t i = 0; i <= n; ++i) {
+    Curve curve;
+    uint64_t duration = lengths[i] ? time_ns[lengths[i] - 1] : 0;
+    curve.set({held, held + lengths[i]}, {time_ns, time_ns + lengths[i]}, residues[i], duration);
+    forecasts[i].follow(curve, false);
+    held += lengths[i], time_ns += lengths[i];
+  }
+  std::vector<UnderWay> running;
+  for (uint64_t i = 0; i < n; ++i)
+    running.push_back({&forecasts[i + 1], forecasts[i + 1].step_at(at[i])});
+  return fit_together(forecasts[0], running, room);
 }
 
 }  // extern "C"

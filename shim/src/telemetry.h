@@ -8,8 +8,8 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 4;
-constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
+constexpr uint64_t kTelemetryVersion = 5;
+constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 1024, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
 constexpr uint64_t kWakesAt =
     kHeaderBytes + uint64_t{kAccounts} * kSlotBytes + uint64_t{kAccounts} * kRingEntries * 32;
@@ -93,8 +93,25 @@ enum Slot : uint32_t {
   kPeakPersistent,  // live at the profiled peak; as are the next
   kPeakActivation,
   kPeakTemporary,
-  kBadFrees
+  kBadFrees,
+  kWaitedNs  // one word for each Why but the first
 };
+// Why a job waits, at its door or for memory.
+enum Why : uint8_t {
+  kNothing,
+  kBehind,       // a job that asked earlier, or goes first, comes first
+  kTurn,         // the jobs take turns
+  kShift,        // its planned time shift is not over
+  kClaims,       // no order is left in which all open iterations could end
+  kMemoryFirst,  // who waits for memory comes before doors
+  kMeasured,     // it or another is measured alone
+  kResidues,     // it does not fit beside what the others keep
+  kForking,      // another job forks
+  kOverran,      // another job exceeds its claim
+  kWhys
+};
+constexpr uint32_t kSlotWords = uint32_t{kWaitedNs} + uint32_t{kWhys} - 1;
+static_assert(kSlotWords * 8 <= kSlotBytes);
 enum State : uint64_t {
   kEmpty,
   kSetUp,

@@ -15,16 +15,19 @@ constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that cou
 constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
 }  // namespace
 
-void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Lock& lock) {
-  Waiter w{.id = a.id, .pages = n, .since_ns = now_ns(), .no_wait = no_wait, .wake = {}};
-  begin_memory_wait(w);
+void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
+                               Lock& lock) {
+  Waiter w{
+      .id = a.id, .pages = n, .since_ns = now_ns(), .no_wait = no_wait, .reasons = {}, .wake = {}};
+  begin_memory_wait(w, shut);
   sleep(w, lock);
   end_memory_wait(w);
   if (w.refused) refuse(a, n, bytes, lock);
 }
 
-void Governor::begin_memory_wait(Waiter& w) {
+void Governor::begin_memory_wait(Waiter& w, Shut shut) {
   Account& a = accounts_[w.id];
+  w.reasons.begin(w.since_ns, shut);
   w.before = static_cast<State>(telemetry_->slot(a.id, kState));
   memory_waiters_.push_back(&w);
   set_state(a, kWaitingForMemory);
@@ -32,15 +35,38 @@ void Governor::begin_memory_wait(Waiter& w) {
   telemetry_->event(a.id, kMemoryWaitBegin, w.pages * pool_.page_bytes(), w.since_ns);
 }
 
-void Governor::end_memory_wait(const Waiter& w) {
+void Governor::end_memory_wait(Waiter& w) {
   Account& a = accounts_[w.id];
   set_state(a, w.before);
   uint64_t now = now_ns(), waited = now - w.since_ns;
   a.paused_ns += waited;
   a.recorder.skip(waited);
+  note_wait(w, now);
   telemetry_->add(a.id, kMemoryWaitNs, waited);
   telemetry_->event(a.id, kMemoryWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
   if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
+}
+
+// What the wait was for, now that it is over.
+void Governor::note_wait(Waiter& w, uint64_t now_ns) {
+  w.reasons.end(now_ns);
+  for (uint32_t why = 1; why < kWhys; ++why)
+    if (uint64_t ns = w.reasons.ns(static_cast<Why>(why)))
+      telemetry_->add(w.id, static_cast<Slot>(kWaitedNs + why - 1), ns);
+  if (!decisions_.on()) return;
+  Shut shut = w.reasons.longest();
+  decisions_.add([&]() -> Decision {
+    uint64_t iteration = telemetry_->slot(w.id, kIterations);
+    return {w.since_ns,
+            now_ns - w.since_ns,
+            w.predicted_ns,
+            w.pages * pool_.page_bytes(),
+            static_cast<uint32_t>(iteration),
+            static_cast<uint8_t>(w.id),
+            static_cast<uint8_t>(shut.by),
+            shut.why,
+            w.refused};
+  });
 }
 
 // Waits until someone has set w.done. The waiter is in one of the lists, and its granter removes
@@ -74,43 +100,43 @@ void Governor::release(Waiter& w) {
   w.wake.notify_one();
 }
 
-// Grants what can be granted now: memory first, then doors, each in the order of asking.
+// Grants what can be granted now: memory first, in the order of asking, then doors.
 uint64_t Governor::pump() {
   settle_budget();
   uint64_t opened = 0;
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
-    bool over;
     // While another job forks, whoever waits stays where it is: it can't hold a lock there. Who was
     // copied out comes back with the sampler.
     bool parked = a.saved || (parked_for_ && parked_for_ != w.id && !a.cancelled);
-    Verdict verdict =
-        parked ? Verdict::kWait : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns, &over);
-    if (verdict == Verdict::kWait) {
+    Judged judged = parked ? Judged{Verdict::kWait, {kForking, parked_for_}}
+                           : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns);
+    if (judged.verdict == Verdict::kWait) {
+      w.reasons.note(judged.shut, now_ns);
       ++it;
       continue;
     }
-    if (verdict == Verdict::kGo) {
-      add_pages(a, w.pages, over);
+    if (judged.verdict == Verdict::kGo) {
+      add_pages(a, w.pages, judged.over);
       w.granted_ns = now_ns();
     }
-    w.refused = verdict == Verdict::kImpossible;
+    w.refused = judged.verdict == Verdict::kImpossible;
     it = memory_waiters_.erase(it);
     release(w);
   }
-  for (auto it = door_waiters_.begin(); it != door_waiters_.end();) {
-    Waiter& w = **it;
-    Account& a = accounts_[w.id];
+  for (Waiter* w : doors_in_order()) {
+    Account& a = accounts_[w->id];
     bool opens = a.door_pending.load();  // else another thread of the job has passed it
-    if (a.saved || (opens && !may_open(a, &w))) {
-      ++it;
+    if (a.saved) continue;
+    if (Shut shut = opens ? shut_by(a, w) : Shut{}) {
+      w->reasons.note(shut, now_ns);
       continue;
     }
-    it = door_waiters_.erase(it);
+    door_waiters_.remove(w);
     if (opens) open(a);
-    w.granted_ns = now_ns();
-    release(w);
+    w->granted_ns = now_ns();
+    release(*w);
     opened += opens;
   }
   return opened;

@@ -35,7 +35,7 @@ def _permit(
 ) -> Permit:
     for step, start_s in enumerate(running.time_s):
         if fits(newcomer, running, step, room_bytes):
-            return Permit(account, after, running.ordinals[step], start_s)
+            return Permit(account, after, running.ordinals[step], start_s, by_forecast=True)
     return Permit(account, after, None, running.duration_s)
 
 

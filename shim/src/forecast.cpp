@@ -1,0 +1,81 @@
+#include "forecast.h"
+
+#include <algorithm>
+
+namespace gpushare {
+
+namespace {
+
+// Going through an iteration's steps as time passes.
+struct Cursor {
+  const Forecast* forecast;
+  uint32_t step;
+  uint64_t begun_ns;  // the iteration's time at which the newcomer starts
+
+  // When the next step begins, counted from the newcomer's start; never, behind the last.
+  uint64_t next_ns() const {
+    return step < forecast->length() ? forecast->time(step + 1) - begun_ns : UINT64_MAX;
+  }
+};
+
+constexpr uint32_t kLooksPerStep = 16;  // bounds the work for curves of a million points
+
+}  // namespace
+
+void Forecast::follow(const Curve& curve, bool same_bytes) {
+  if (!same_bytes || !known()) cut(curve);
+  for (Step& s : steps_) s.time_ns = curve.time(s.ordinal);
+  uint64_t last = curve.length() ? curve.time(curve.length() - 1) : 0;
+  duration_ns_ = std::max(curve.duration_ns(), last);
+  residue_ = static_cast<uint32_t>(curve.residue());
+}
+
+// A step ends where what is held has moved away from its beginning: long flat stretches cost one
+// step, steep ones stay sharp.
+void Forecast::cut(const Curve& curve) {
+  uint32_t n = curve.length(), stride = n / (kLooksPerStep * kSteps) + 1, peak = 0;
+  for (uint32_t i = 0; i < n; ++i) peak = std::max(peak, curve.held(i));
+  for (uint32_t tolerance = peak / (2 * kSteps);; tolerance += tolerance / 2 + 1) {
+    steps_.clear();
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < n; i += stride) {
+      uint32_t held = curve.held(i);
+      uint32_t moved = held > first ? held - first : first - held;
+      if (!steps_.empty() && moved <= tolerance) continue;
+      steps_.push_back({i, 0, 0});
+      first = held;
+    }
+    if (steps_.size() <= kSteps) break;
+  }
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    uint32_t end = s + 1 < steps_.size() ? steps_[s + 1].ordinal : n;
+    for (uint32_t i = steps_[s].ordinal; i < end; ++i)
+      steps_[s].held = std::max(steps_[s].held, curve.held(i));
+  }
+}
+
+uint32_t Forecast::step_at(uint32_t ordinal) const {
+  auto after = std::ranges::upper_bound(steps_, ordinal, {}, &Step::ordinal);
+  return after == steps_.begin() ? 0 : static_cast<uint32_t>(after - steps_.begin()) - 1;
+}
+
+bool fit_together(const Forecast& newcomer, std::span<const UnderWay> running, uint64_t room) {
+  std::vector<Cursor> cursors{{&newcomer, 0, 0}};
+  for (const UnderWay& u : running)
+    cursors.push_back({u.forecast, u.step, u.forecast->time(u.step)});
+  uint64_t end = newcomer.time(newcomer.length()), sum = 0;
+  for (const Cursor& c : cursors) sum += c.forecast->held(c.step);
+  while (sum <= room) {
+    uint64_t next = UINT64_MAX;
+    for (const Cursor& c : cursors) next = std::min(next, c.next_ns());
+    if (next >= end) return true;
+    for (Cursor& c : cursors)
+      while (c.next_ns() <= next) {
+        sum -= c.forecast->held(c.step);
+        sum += c.forecast->held(++c.step);
+      }
+  }
+  return false;
+}
+
+}  // namespace gpushare

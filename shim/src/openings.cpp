@@ -1,0 +1,183 @@
+// Whether a door may open now: who waits already, what is safe, and what is worth starting.
+#include <algorithm>
+#include <vector>
+
+#include "clock.h"
+#include "governor.h"
+
+namespace gpushare {
+
+namespace {
+
+constexpr int kMomentsAhead = 32;  // at which a wait's end is looked for
+
+double pages_beyond(uint64_t held, uint64_t residue) {
+  return held > residue ? static_cast<double>(held - residue) : 0.0;
+}
+
+}  // namespace
+
+// Salus's fairness: memory times time, of what iterations were granted beyond the job's residue.
+void Governor::integrate(Account& a, uint64_t now_ns) {
+  if (!a.open || now_ns <= a.granted_at_ns) return;
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  uint64_t residue = a.curve.known() ? a.curve.residue() : 0;
+  double seconds = static_cast<double>(now_ns - a.granted_at_ns) * 1e-9;
+  a.granted += pages_beyond(held, residue) * seconds;
+  a.granted_at_ns = now_ns;
+}
+
+// Where a newcomer starts, so that it does not have the device for itself until it has caught up.
+double Governor::least_granted(const Account& a) const {
+  const Account* least = nullptr;
+  for (const Account& o : accounts())
+    if (o.id && o.id != a.id && o.live_job() && o.curve.known() &&
+        (!least || o.granted < least->granted))
+      least = &o;
+  return least ? least->granted : 0;
+}
+
+// Less than nought: `a` goes before `b`, whoever asked first.
+int Governor::compare(const Account& a, const Account& b) const {
+  if (order_ == Order::kFair) return (a.granted > b.granted) - (a.granted < b.granted);
+  if (order_ == Order::kRanked) return (a.rank > b.rank) - (a.rank < b.rank);
+  return 0;
+}
+
+bool Governor::take_turns(const Account& a, const Account& b) const {
+  const Permit& p = a.permit[b.id];
+  return policy_ == Policy::kTemporal || (p.valid && p.ordinal == kNever);
+}
+
+// Whether the job that ran last may start once more although others wait for their turn.
+bool Governor::keeps_turn(const Account& a) const {
+  return last_opened_ == a.id && !others_open(a) && now_ns() < a.turn_began_ns + quantum_ns_;
+}
+
+std::vector<Governor::Waiter*> Governor::doors_in_order() const {
+  std::vector<Waiter*> doors(door_waiters_.begin(), door_waiters_.end());
+  if (order_ != Order::kFifo)
+    std::ranges::stable_sort(doors, [&](const Waiter* a, const Waiter* b) {
+      return compare(accounts_[a->id], accounts_[b->id]) < 0;
+    });
+  return doors;
+}
+
+// A job that has asked waits for at most one new iteration of each other job, or a quantum of each
+// where they take turns. Who goes first by its rank waits for none.
+Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) const {
+  bool asked_later = true;
+  for (const Waiter* w : door_waiters_) {
+    if (w == self) asked_later = false;
+    const Account& o = accounts_[w->id];
+    if (o.id == a.id || !has_a_place(*w)) continue;
+    int order = compare(o, a);
+    if (order > 0 || (order == 0 && !asked_later)) continue;
+    if (!o.trusted()) return {kMeasured, o.id};
+    bool turns = take_turns(o, a);
+    if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};
+    if (!turns && w->starts_seen[a.id] == 0) continue;
+    if (turns && order == 0 && keeps_turn(a)) continue;
+    return {turns ? kTurn : kBehind, o.id};
+  }
+  return {};
+}
+
+Shut Governor::shut_by_memory_waiters(bool only_saved) const {
+  for (const Waiter* w : memory_waiters_)
+    if ((accounts_[w->id].saved || !only_saved) && has_a_place(*w)) return {kMemoryFirst, w->id};
+  return {};
+}
+
+// What iterations may hold together, beside what those who are in none keep.
+uint64_t Governor::room_for_iterations(const Account& a) const {
+  uint64_t budget = planned_budget(), taken = headroom_;
+  for (const Account& o : accounts())
+    if (!o.open && o.id != a.id) taken += o.held.load(std::memory_order_relaxed);
+  return budget - std::min(budget, taken);
+}
+
+// Zico's time shift for any number of jobs. Frees come by the hundred in an iteration, and most of
+// them find everybody in the same step as the last one did.
+bool Governor::forecast_fits(const Account& a, Waiter* self) const {
+  UnderWay running[kAccounts];
+  uint32_t count = 0;
+  uint64_t now = a.curve_version;
+  for (const Account& o : accounts()) {
+    if (!o.open || o.saved || o.id == a.id) continue;
+    uint32_t step = o.forecast.step_at(o.recorder.ordinal());
+    running[count++] = {&o.forecast, step};
+    now = (now ^ (o.id * uint64_t{Forecast::kSteps + 1} + step)) * 0x9e3779b97f4a7c15;
+  }
+  if (self && self->misfit == now) return false;
+  bool fits = fit_together(a.forecast, {running, count}, room_for_iterations(a));
+  if (self) self->misfit = fits ? 0 : now;
+  return fits;
+}
+
+// How long until it is forecast to fit, those under way going on at their pace; kNotPredicted if it
+// is for something else that the job waits.
+uint64_t Governor::forecast_wait(const Account& a) const {
+  if (!a.forecast.known() || !others_open(a)) return kNotPredicted;
+  uint64_t longest = 0;
+  for (const Account& o : accounts()) {
+    if (!o.open || o.saved || o.id == a.id) continue;
+    if (!o.forecast.known()) return kNotPredicted;
+    uint32_t step = o.forecast.step_at(o.recorder.ordinal());
+    longest = std::max(longest, o.forecast.time(o.forecast.length()) - o.forecast.time(step));
+  }
+  for (int moment = 1; moment < kMomentsAhead; ++moment) {
+    uint64_t ahead = longest * static_cast<uint64_t>(moment) / kMomentsAhead;
+    UnderWay running[kAccounts];
+    uint32_t count = 0;
+    for (const Account& o : accounts()) {
+      if (!o.open || o.saved || o.id == a.id) continue;
+      uint32_t step = o.forecast.step_at(o.recorder.ordinal());
+      uint64_t then = o.forecast.time(step) + ahead;
+      while (step < o.forecast.length() && o.forecast.time(step + 1) <= then) ++step;
+      running[count++] = {&o.forecast, step};
+    }
+    if (fit_together(a.forecast, {running, count}, room_for_iterations(a))) return ahead;
+  }
+  return longest;
+}
+
+// A permit says from which point of another's iteration on this one is forecast to run through.
+// Where none lies ready the start is not planned, only safe: no door waits for the scheduler.
+Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
+  uint32_t by_forecast = 0;
+  for (const Account& o : accounts()) {
+    if (!o.open || o.id == a.id) continue;
+    const Permit& p = a.permit[o.id];
+    if (p.valid && p.ordinal == kByForecast)
+      by_forecast = o.id;
+    else if (p.valid && o.recorder.ordinal() < p.ordinal)
+      return {p.ordinal == kNever ? kTurn : kShift, o.id};
+  }
+  if (by_forecast && !forecast_fits(a, self)) return {kShift, by_forecast};
+  return {};
+}
+
+Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
+  if (policy_ == Policy::kTemporal) return {kTurn, largest_other(a)};
+  if (!a.trusted()) return {kMeasured, largest_other(a)};
+  for (const Account& o : accounts())
+    if (o.open && (o.alone || !o.trusted())) return {kMeasured, o.id};
+  if (Shut shut = shut_by_memory_waiters(false)) return shut;
+  uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
+  if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return {kClaims, largest_other(a)};
+  return shut_by_permits(a, self);
+}
+
+Shut Governor::shut_by(const Account& a, Waiter* self) const {
+  if (policy_ == Policy::kUnmanaged || a.cancelled) return {};
+  if (parked_for_ && parked_for_ != a.id) return {kForking, parked_for_};
+  if (Shut shut = shut_by_others_waiting(a, self)) return shut;
+  if (Shut shut = shut_by_memory_waiters(true)) return shut;
+  if (others_open(a)) return shut_beside_others(a, self);
+  // Alone it may try what its curve says can't fit, since the next iteration may need less.
+  if (!others_live(a) || fits_beside_residues(a, 0)) return {};
+  return {kResidues, largest_other(a)};
+}
+
+}  // namespace gpushare
