@@ -13,6 +13,10 @@ from typing import Any
 
 from gpushare.errors import UsageError
 
+# Who goes first of the jobs that wait (`scheduling/order.py`).
+FIFO, FAIR, SRTF, PRIORITY = "fifo", "fair", "srtf", "priority"
+ORDERS = (FIFO, FAIR, SRTF, PRIORITY)
+
 
 @dataclass(frozen=True)
 class JobSpec:
@@ -112,6 +116,24 @@ def with_unique_names(specs: Sequence[JobSpec]) -> list[JobSpec]:
         taken.add(name)
         result.append(replace(spec, name=name))
     return result
+
+
+def with_priorities(specs: Sequence[JobSpec], texts: Sequence[str]) -> list[JobSpec]:
+    """The same jobs with the priorities of NAME=N; the last one of a name counts.
+
+    :raises UsageError: it is not of that form, or there is no such job.
+    """
+    given: dict[str, int] = {}
+    names = [spec.name for spec in specs]
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            given[name] = int(number)
+        except ValueError:
+            raise UsageError(f"--priority must be NAME=N with a whole number N, but got {text!r}") from None
+        if name not in names:
+            raise UsageError(f"--priority {text}: there is no job {name!r}; the jobs are {', '.join(names)}")
+    return [replace(spec, priority=given.get(spec.name, spec.priority)) for spec in specs]
 
 
 def check(spec: JobSpec) -> None:

@@ -27,7 +27,7 @@ def started() -> None:
         parent_pid=0,
         debug_memory=True,
     )
-    assert [shim.job_begin(0, 0) for _ in range(2)] == [1, 2]
+    assert [shim.job_begin(0) for _ in range(2)] == [1, 2]
 
 
 def test_a_second_start_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,12 +12,14 @@ import click
 from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import RefusedError, UsageError
-from gpushare.jobs import JobSpec
+from gpushare.jobs import FIFO, ORDERS, PRIORITY, JobSpec
+from gpushare.launcher import explain as explained
 from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.units import format_bytes
+from gpushare.views.explain import render_waits
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 from gpushare.views.summary import build_summary, render_summary
@@ -32,10 +35,19 @@ from gpushare.views.summary import build_summary, render_summary
     default="zico",
     show_default=True,
 )
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    help="Who goes first of the jobs that wait. Default: fifo; priority, if a job has one.",
+)
+@click.option(
+    "--priority", "priorities", metavar="NAME=N", multiple=True, help="Of a job; the highest goes first."
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
+@click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option("--live/--no-live", default=None, help="Live view. Default: on a terminal.")
 def run(
@@ -43,10 +55,13 @@ def run(
     job_file: Path | None,
     budget: str | None,
     policy: str,
+    order: str | None,
+    priorities: tuple[str, ...],
     device: str,
     log_dir: Path | None,
     summary_file: Path | None,
     trace_file: Path | None,
+    explain: bool,
     debug_memory: bool,
     live: bool | None,
 ) -> int:
@@ -59,12 +74,15 @@ def run(
     """
     common.check_platform()
     device = common.check_device(device)
-    specs = _specs(jobs, job_file)
+    specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
+    order = _order(order, specs)
     budget_bytes, how = common.choose_budget(budget)
     _check_summary(summary_file)
     profiles = [store.find(spec, device) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
-    plan = RunPlan(specs, profiles, budget_bytes, policy, debug_memory=debug_memory)
+    plan = RunPlan(
+        specs, profiles, budget_bytes, policy, order=order, explain=explain, debug_memory=debug_memory
+    )
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
@@ -74,7 +92,9 @@ def run(
         if show_live
         else PlainScreen(sys.stdout, sys.stderr)
     )
-    screen.note(f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, device {device}")
+    screen.note(
+        f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, {_told(order)}device {device}"
+    )
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
@@ -83,10 +103,10 @@ def run(
     logs.close()
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
-    for index, profile in work.profiles.items():
-        if work.results[index].status == "ok":
-            store.save(specs[index], device, profile)
+    _keep_profiles(work, device)
     _report(work, console, summary_file)
+    if explain:
+        _explain(work, logs, console)
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
     return work.exit_code
 
@@ -102,6 +122,27 @@ def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:
     for spec in specs:
         job_specs.check(spec)
     return job_specs.with_unique_names(specs)
+
+
+def _order(order: str | None, specs: list[JobSpec]) -> str:
+    prioritised = any(spec.priority for spec in specs)
+    if prioritised and order not in (None, PRIORITY):
+        raise UsageError(
+            f"jobs have priorities, but --order is {order}; leave it out, or say --order priority"
+        )
+    return order or (PRIORITY if prioritised else FIFO)
+
+
+def _told(order: str) -> str:
+    return "" if order == FIFO else f"order {order}, "
+
+
+def _keep_profiles(work: Run, device: str) -> None:
+    for index, profile in work.profiles.items():
+        result = work.results[index]
+        if result.status == "ok" and result.account:
+            iterations = work.telemetry.job(result.account).iterations
+            store.save(work.plan.jobs[index], device, replace(profile, iterations=iterations or None))
 
 
 def _check_summary(path: Path | None) -> None:
@@ -134,3 +175,14 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
             summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         except OSError as error:
             print(f"gpushare: the summary was not written: {error}", file=sys.stderr)
+
+
+def _explain(work: Run, logs: Logs, console: common.Console) -> None:
+    waits, names = work.waits(), [result.name for result in work.results]
+    common.to_stdout(lambda: render_waits(waits, names, console), "the waits")
+    path = logs.directory / explained.NAME
+    try:
+        explained.write(path, waits, names, work.telemetry.pool().start_ns)
+        print(f"gpushare: each wait is in {path}", file=sys.stderr)
+    except OSError as error:
+        print(f"gpushare: the waits were not written: {error}", file=sys.stderr)

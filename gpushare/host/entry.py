@@ -37,6 +37,8 @@ def main(control_descriptor: int) -> int:
             debug_memory=start["debug_memory"],
             gpu=index,
         )
+        if start["decisions_fd"] >= 0:
+            shim.decisions_start(start["decisions_fd"])
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
         selfcheck.run(pooled=index is None)
@@ -79,6 +81,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     parts.install()
     scheduler = SchedulerThread(
         policy=start["policy"],
+        order=start["order"],
         note=lambda text: control.send("note", message=text),
     )
     scheduler.start()

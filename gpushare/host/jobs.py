@@ -16,6 +16,7 @@ from gpushare.host.control import Control
 from gpushare.isolation import context, exits, modules, signals, stdio, threads
 from gpushare.isolation.context import JobContext
 from gpushare.native import process, shim
+from gpushare.scheduling.admission import Need
 from gpushare.scheduling.thread import SchedulerThread
 
 WARMUP_ITERATIONS = 1
@@ -47,7 +48,7 @@ class JobRunner:
         self._page_bytes = page_bytes
         self._interrupted = False
         self._job: JobContext | None = None
-        self._account = shim.job_begin(spec["priority"], WARMUP_ITERATIONS)
+        self._account = shim.job_begin(WARMUP_ITERATIONS, queued=True)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
     def interrupt(self) -> None:
@@ -58,8 +59,16 @@ class JobRunner:
             signals.deliver(job, signal.SIGINT)
 
     def _run(self) -> None:
+        if not self._admitted():
+            self._never_began()
+            return
         job = self._job = self._context()
-        self._scheduler.add_job(job.account)
+        profile = self._spec["profile"]
+        self._scheduler.add_job(
+            job.account,
+            priority=self._spec["priority"],
+            total_iterations=profile["iterations"] if profile else None,
+        )
         self._control.send("job_started", job=self._index, account=job.account)
         process.unshare_fs()
         os.chdir(self._spec["cwd"])
@@ -70,6 +79,27 @@ class JobRunner:
         finally:
             iterations.end(job)
         self._finish(job, outcome)
+
+    def _admitted(self) -> bool:
+        """Whether the job may begin; waits for that. False: it was interrupted first."""
+        spec = self._spec
+        profile = spec["profile"]
+        return self._scheduler.admit(
+            spec["name"],
+            self._account,
+            Need(profile["residue_bytes"], profile["peak_held_bytes"]) if profile else None,
+            priority=spec["priority"],
+            note=lambda text: self._control.send("note", message=text),
+            given_up=lambda: self._interrupted,
+        )
+
+    def _never_began(self) -> None:
+        for descriptor in (self._spec["stdout_fd"], self._spec["stderr_fd"]):
+            os.close(descriptor)
+        shim.job_end(self._account)
+        message = "interrupted before it began"
+        fields = {"status": "interrupted", "exit_code": 130, "message": message}
+        self._control.send("job_ended", job=self._index, **fields)
 
     def _context(self) -> JobContext:
         spec = self._spec
@@ -133,6 +163,7 @@ class JobRunner:
         self._scheduler.remove_job(job.account)
         torch_threads.leave()
         shim.job_end(job.account)
+        self._scheduler.release(job.name)
         self._control.send(
             "job_ended",
             job=self._index,

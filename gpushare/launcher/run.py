@@ -13,13 +13,14 @@ from types import FrameType
 from typing import Any, BinaryIO, Protocol
 
 from gpushare.jobs import JobSpec
-from gpushare.launcher import results
+from gpushare.launcher import explain, results
 from gpushare.launcher.host_process import HostProcess
 from gpushare.launcher.logs import Logs
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
 from gpushare.profiles import Profile
 from gpushare.telemetry import allocation_log, layout
+from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
@@ -53,6 +54,8 @@ class RunPlan:
     budget_bytes: int
     policy: str
     mode: str = "run"
+    order: str = "fifo"
+    explain: bool = False
     debug_memory: bool = False
 
     def log_header(self) -> bytes:
@@ -90,6 +93,7 @@ class Run:
         self._logs = logs
         self._screen = screen
         self._trace = trace
+        self._waits = explain.begin() if plan.explain else None
         self._memory = os.memfd_create("gpushare-telemetry")
         os.ftruncate(self._memory, layout.TOTAL_BYTES)
         self.telemetry = Telemetry(self._memory)
@@ -103,6 +107,10 @@ class Run:
         if self.failure:
             return results.USAGE
         return results.exit_code(self.results, interrupted=self.interrupted, host_died=self.host_died)
+
+    def waits(self) -> list[Wait]:
+        """What `plan.explain` asks for, once the run is over."""
+        return explain.read(self._waits) if self._waits else []
 
     def execute(self) -> None:
         """Start the host and follow it to its end. Main thread only."""
@@ -140,8 +148,8 @@ class Run:
             log = -1 if profile else self._logs.begin_profiled(job.name, self.plan.log_header())
             theirs += [log] * (log >= 0)
             specs.append(_job_message(job, ends, alone, profile, log))
-        trace = [self._trace.fileno()] if self._trace else []
-        host = HostProcess([self._memory, *trace, *theirs], self._logs.host, give_stdin=alone)
+        files = [file.fileno() for file in (self._trace, self._waits) if file]
+        host = HostProcess([self._memory, *files, *theirs], self._logs.host, give_stdin=alone)
         self._host = host
         return host, specs, theirs
 
@@ -151,11 +159,13 @@ class Run:
             "op": "start",
             "mode": plan.mode,
             "policy": plan.policy,
+            "order": plan.order,
             "budget_bytes": plan.budget_bytes,
             "page_bytes": PAGE_BYTES,
             "region_bytes": plan.region_bytes,
             "telemetry_fd": self._memory,
             "log_fd": self._trace.fileno() if self._trace else -1,
+            "decisions_fd": self._waits.fileno() if self._waits else -1,
             "debug_memory": plan.debug_memory,
             "parent_pid": os.getpid(),
             "device": "cpu",

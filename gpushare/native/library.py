@@ -90,6 +90,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_log_flush": (ctypes.c_int, ()),
     "gs_bad_free_next": (ctypes.c_int, (ctypes.POINTER(BadFree),)),
     "gs_job_begin": (_I32, (_I32, _I32)),
+    "gs_job_admit": (None, (_I32,)),
     "gs_job_end": (None, (_I32,)),
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),

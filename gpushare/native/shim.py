@@ -84,15 +84,20 @@ def telemetry_bytes() -> int:
     return count
 
 
-def job_begin(priority: int, warmup_iterations: int) -> int:
-    """Open an account for a job and return its number.
+def job_begin(warmup_iterations: int, *, queued: bool = False) -> int:
+    """Open an account for a job and return its number. A queued one counts for nothing until `job_admit`.
 
     :raises NativeError: there are 63 jobs already.
     """
-    account: int = lib().gs_job_begin(priority, warmup_iterations)
+    account: int = lib().gs_job_begin(queued, warmup_iterations)
     if account < 0:
         raise NativeError("too many jobs: a host runs at most 63")
     return account
+
+
+def job_admit(account: int) -> None:
+    """The job begins: from now on it is one of those that share the pool."""
+    lib().gs_job_admit(account)
 
 
 def job_end(account: int) -> None:

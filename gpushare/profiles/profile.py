@@ -19,7 +19,8 @@ class Profile:
     """What one iteration of a job needs.
 
     Bytes in bytes, times in seconds. `held_bytes[k]` and `time_s[k]` belong to the k-th allocation of the
-    iteration. Persistent, activation and temporary bytes are live bytes at the peak.
+    iteration. Persistent, activation and temporary bytes are live bytes at the peak. `iterations` is how many the job
+    did when it ran to its end; None if it never did.
     """
 
     command: str
@@ -35,6 +36,7 @@ class Profile:
     iteration_s: float
     held_bytes: tuple[int, ...]
     time_s: tuple[float, ...]
+    iterations: int | None = None
 
     @staticmethod
     def from_host(command: str, message: dict[str, Any]) -> Profile:
@@ -82,6 +84,8 @@ class Profile:
             return "sizes must be numbers of bytes"
         if not all(isinstance(t, int | float) and t >= 0 for t in (*self.time_s, self.iteration_s)):
             return "times must be numbers of seconds"
+        if self.iterations is not None and (not isinstance(self.iterations, int) or self.iterations < 1):
+            return "iterations must be a number"
         if not self.held_bytes or len(self.held_bytes) != len(self.time_s):
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
         if any(later < earlier for earlier, later in pairwise(self.time_s)):

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
-from gpushare.native import shim
+from gpushare.jobs import PRIORITY
+from gpushare.native import shim, usage
+from gpushare.scheduling import order as orders
+from gpushare.scheduling.admission import Need, Queue
+from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import Pace, Progress, Yields
 from gpushare.scheduling.policies import POLICIES, SHARING
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
@@ -22,15 +27,19 @@ Note = Callable[[str], None]
 class SchedulerThread:
     """Plans for the jobs added to it. `add_job` and `remove_job` may be called from any thread.
 
+    :param order: one of `jobs.ORDERS`.
     :param note: tells the user something.
     """
 
-    def __init__(self, *, policy: str, note: Note) -> None:
+    def __init__(self, *, policy: str, order: str, note: Note) -> None:
+        self._order = order
+        self._ranks: dict[int, int] = {}
+        self._queue = Queue(_room_bytes, _measured)
         self._policy, self._shares = POLICIES[policy], policy in SHARING
         self._note = note
         self._pace = Pace()
         self._told = False
-        self._accounts: list[int] = []
+        self._jobs: dict[int, Claimant] = {}  # as they were added
         self._looked_at: tuple[dict[int, int], bool, int] | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -38,6 +47,7 @@ class SchedulerThread:
 
     def start(self) -> None:
         """Begin to plan."""
+        shim.order_set(orders.NATIVE[self._order], round(orders.QUANTUM_S * 1e9))
         self._thread.start()
 
     def stop(self) -> None:
@@ -50,15 +60,39 @@ class SchedulerThread:
         """What running side by side and taking turns were measured to yield."""
         return self._pace.yields
 
-    def add_job(self, account: int) -> None:
-        """Plan for this account from now on."""
+    def add_job(self, account: int, *, priority: int = 0, total_iterations: int | None = None) -> None:
+        """Plan for this account from now on.
+
+        :param total_iterations: how many the job did when it last ran to its end.
+        """
         with self._lock:
-            self._accounts.append(account)
+            self._jobs[account] = Claimant(account, priority, total_iterations, 0, None)
+
+    def admit(
+        self,
+        name: str,
+        account: int,
+        need: Need | None,
+        *,
+        priority: int,
+        note: Note,
+        given_up: Callable[[], bool],
+    ) -> bool:
+        """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first."""
+        rank = -priority if self._order == PRIORITY else 0
+        if not self._queue.enter(name, account, need, rank=rank, note=note, given_up=given_up):
+            return False
+        shim.job_admit(account)
+        return True
 
     def remove_job(self, account: int) -> None:
         """The job ended."""
         with self._lock:
-            self._accounts.remove(account)
+            del self._jobs[account]
+
+    def release(self, name: str) -> None:
+        """A job that was admitted holds nothing any more, but what libraries keep of it."""
+        self._queue.leave(name)
 
     def _run(self) -> None:
         seen = 0
@@ -68,7 +102,9 @@ class SchedulerThread:
 
     def _plan(self) -> None:
         with self._lock:
-            accounts = tuple(self._accounts)
+            jobs_now = dict(self._jobs)
+        accounts = tuple(jobs_now)
+        self._publish_ranks(jobs_now.values())
         curves = {account: shim.curve_get(account) for account in accounts}
         versions = {account: curve.version for account, curve in curves.items() if curve}
         take_turns = self._shares and self._look_at_pace(accounts)
@@ -81,6 +117,20 @@ class SchedulerThread:
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved_bytes, take_turns)):
             shim.permit_set(permit.account, permit.after, native_ordinal(permit), round(permit.shift_s * 1e9))
+
+    def _publish_ranks(self, jobs: Collection[Claimant]) -> None:
+        if orders.NATIVE[self._order] != "ranked":
+            return
+        now = []
+        for job in jobs:
+            found = shim.progress(job.account)
+            now.append(
+                replace(job, iterations=found.iterations, solo_s=found.solo_ns / 1e9) if found else job
+            )
+        for account, rank in orders.ranks(self._order, now).items():
+            if self._ranks.get(account) != rank:
+                self._ranks[account] = rank
+                shim.rank_set(account, rank)
 
     def _look_at_pace(self, accounts: Sequence[int]) -> bool:
         found = {account: shim.progress(account) for account in accounts}
@@ -114,3 +164,17 @@ def _curve(curve: shim.NativeCurve | None) -> IterationCurve | None:
     if curve is None:
         return None
     return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
+
+
+def _room_bytes() -> int:
+    """Of the budget, for jobs."""
+    pool = shim.pool_state()
+    return pool.budget_bytes - pool.headroom_bytes - pool.shared_bytes
+
+
+def _measured(account: int) -> Need:
+    curve = shim.curve_get(account)
+    if curve is None:
+        held_bytes = usage.memory(account).held_bytes
+        return Need(held_bytes, held_bytes)
+    return Need(curve.residue_bytes, max(curve.held_bytes))

@@ -106,6 +106,7 @@ STATES = (
     "waits for memory",
     "ended",
     "copied out",
+    "queued",
 )
 ALONE_TOO_LARGE, TOO_LARGE_BESIDE_OTHERS = 1, 2  # values of "refusal"
 EVENTS = (

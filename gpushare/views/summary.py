@@ -9,8 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from gpushare.launcher.results import JobResult
+from gpushare.telemetry.decisions import REASONS
 from gpushare.telemetry.reader import JobView, PoolView, Telemetry
 from gpushare.units import format_bytes
+
+_LITTLE = 0.01  # of a job's time, or of its waits: not told
 
 
 def build_summary(
@@ -95,6 +98,8 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "door_wait_s": view.door_wait_ns / 1e9,
         "memory_wait_s": view.memory_wait_ns / 1e9,
         "memory_waits": view.waits,
+        "waited_s": _waited(view),
+        "shift_error_s": _shift_error_s(view),
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
         "copies_out": view.copies_out,
@@ -103,6 +108,19 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "alone_s": _alone_s(view, duration_s),
         "memory": _memory(view),
     }
+
+
+def _waited(view: JobView) -> dict[str, float]:
+    """Seconds by reason, at doors and for memory together (`telemetry.decisions.REASONS`)."""
+    words = [word for word, _ in REASONS[1:]]
+    return {word: getattr(view, f"waited_{word.replace('-', '_')}_ns") / 1e9 for word in words}
+
+
+def _shift_error_s(view: JobView) -> float | None:
+    """How far the last forecast time shift is from the mean of those that were."""
+    if view.mean_shift_s is None or not view.shift_count:
+        return None
+    return abs(view.mean_shift_s - view.predicted_shift_ns / 1e9)
 
 
 def _memory(view: JobView) -> dict[str, Any]:
@@ -165,6 +183,8 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
         )
     console.print(table)
     for job in summary["jobs"]:
+        if text := _waits(job):
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
         if job["message"]:
             console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False, soft_wrap=True)
         if job["memory"]["bad_frees"]:
@@ -191,6 +211,16 @@ def _times(summary: dict[str, Any]) -> str:
     if summary["turns_s"]:
         text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
     return text
+
+
+def _waits(job: dict[str, Any]) -> str | None:
+    """What a job waited for in all, the longest first; None if that is little."""
+    longest = sorted(job["waited_s"].items(), key=lambda item: -item[1])
+    total_s = sum(job["waited_s"].values())
+    if not job["duration_s"] or total_s < _LITTLE * job["duration_s"]:
+        return None
+    parts = ", ".join(f"{word} {_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
+    return f"{job['name']} waited {_seconds(total_s)}: {parts}"
 
 
 def _bad_frees(job: dict[str, Any]) -> str:

@@ -92,7 +92,7 @@ def _ours(steps: list[Step]) -> dict[str, Any]:
         budget_bytes=8 * live + (1 << 30), page_bytes=PAGE_BYTES, region_bytes=region, policy="unmanaged"
     )
     # One warm-up iteration, as in a run (host/jobs.py).
-    accounts = {job: shim.job_begin(0, 1) for job in sorted({s.job for s in steps})}
+    accounts = {job: shim.job_begin(1) for job in sorted({s.job for s in steps})}
     peaks = [0]
     for held in _held(steps, accounts):
         if held is None:

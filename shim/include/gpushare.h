@@ -95,7 +95,9 @@ GS_EXPORT int gs_log_flush(void);
 
 // Accounts. begin returns the account or -1 (too many jobs). Warm-up counts the iterations that run
 // alone before the profiled one, which runs alone too.
-GS_EXPORT gs_account gs_job_begin(int32_t priority, int32_t warmup_iterations);
+// A queued job counts for nothing until it is admitted.
+GS_EXPORT gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations);
+GS_EXPORT void gs_job_admit(gs_account job);
 GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they are freed
 GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
 GS_EXPORT void gs_thread_leave(void);

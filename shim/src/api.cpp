@@ -142,10 +142,14 @@ int gs_bad_free_next(gs_bad_free* out) {
   return 1;
 }
 
-gs_account gs_job_begin(int32_t, int32_t warmup_iterations) {
+gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations) {
   Runtime* r = active();
   if (!r) return -1;
-  return r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)));
+  return r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)), queued);
+}
+
+void gs_job_admit(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->governor().admit_job(static_cast<uint32_t>(job));
 }
 
 void gs_job_end(gs_account job) {

@@ -13,20 +13,31 @@ namespace {
 constexpr auto kSetUpStops = std::chrono::milliseconds(20);
 }
 
-int32_t Governor::begin_job(uint32_t warmup) {
+int32_t Governor::begin_job(uint32_t warmup, bool queued) {
   Lock lock(mutex_);
   if (jobs_ + 1 >= kAccounts) return -1;
   Account& a = accounts_[jobs_ + 1];
   if (!a.recorder.reserve()) return -1;
   ++jobs_;
-  a.begun = a.setting_up = true;
   a.warmup_left = warmup;
   a.trace_after = warmup;
   telemetry_->header(kJobs, jobs_);
+  set_state(a, kQueued);
+  if (!queued) start_job(a);
+  return static_cast<int32_t>(a.id);
+}
+
+void Governor::admit_job(uint32_t id) {
+  Lock lock(mutex_);
+  if (!accounts_[id].begun) start_job(accounts_[id]);
+}
+
+void Governor::start_job(Account& a) {
+  a.begun = a.setting_up = true;
+  a.granted = least_granted(a);
   telemetry_->slot(a.id, kBeginNs, now_ns());
   set_state(a, kSetUp);
   changed();
-  return static_cast<int32_t>(a.id);
 }
 
 void Governor::end_job(uint32_t id) {

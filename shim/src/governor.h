@@ -160,7 +160,9 @@ class Governor {
   void unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
               bool release);
 
-  int32_t begin_job(uint32_t warmup);
+  // Opens the account of a job. A queued one counts for nothing until it is admitted.
+  int32_t begin_job(uint32_t warmup, bool queued = false);
+  void admit_job(uint32_t id);
   void end_job(uint32_t id);
   void cancel(uint32_t id);
   // A thread works for the job from now on, or no longer. It may find the job's memory copied out,
@@ -305,6 +307,7 @@ class Governor {
   void resolve_wedge();
 
   bool has_room_to_return(const Waiter& w) const;
+  void start_job(Account& a);
   bool may_leave(const Waiter& w) const;
   bool would_help(const Waiter& w, uint64_t more) const;
   Waiter* find_leaver() const;

@@ -120,7 +120,8 @@ enum State : uint64_t {
   kAtDoor,
   kWaitingForMemory,
   kEnded,
-  kIsCopiedOut
+  kIsCopiedOut,
+  kQueued
 };
 enum Refusal : uint64_t { kAloneTooLarge = 1, kTooLargeBesideOthers };
 enum EventKind : uint64_t {
