@@ -86,7 +86,11 @@ bool Governor::come_to_door(Waiter& w) {
   // All threads of a job that allocate wait until its door opens, not only the first to come: the
   // others would compute an iteration that nobody has let begin.
   w.first = std::ranges::none_of(door_waiters_, [&](const Waiter* o) { return o->id == id; });
-  if (w.first && a.open) close(a);
+  if (w.first && a.open) {
+    comes_again_ = id;
+    close(a);
+    comes_again_ = 0;
+  }
   Shut shut = w.first ? shut_by(a, nullptr) : Shut{};
   if (w.first && !shut) {
     open(a);

@@ -14,7 +14,9 @@ struct Cursor {
 
   // When the next step begins, counted from the newcomer's start; never, behind the last.
   uint64_t next_ns() const {
-    return step < forecast->length() ? forecast->time(step + 1) - begun_ns : UINT64_MAX;
+    if (step >= forecast->length()) return UINT64_MAX;
+    uint64_t at = forecast->time(step + 1);
+    return at > begun_ns ? at - begun_ns : 0;
   }
 };
 
@@ -24,8 +26,8 @@ constexpr uint32_t kLooksPerStep = 16;  // bounds the work for curves of a milli
 
 void Forecast::follow(const Curve& curve, bool same_bytes) {
   if (!same_bytes || !known()) cut(curve);
-  for (Step& s : steps_) s.time_ns = curve.time(s.ordinal);
-  uint64_t last = curve.length() ? curve.time(curve.length() - 1) : 0;
+  uint64_t last = 0;  // averages of iterations with different lengths may go back
+  for (Step& s : steps_) last = s.time_ns = std::max(last, curve.time(s.ordinal));
   duration_ns_ = std::max(curve.duration_ns(), last);
   residue_ = static_cast<uint32_t>(curve.residue());
 }
@@ -59,10 +61,22 @@ uint32_t Forecast::step_at(uint32_t ordinal) const {
   return after == steps_.begin() ? 0 : static_cast<uint32_t>(after - steps_.begin()) - 1;
 }
 
+UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal) {
+  uint32_t last = std::max(curve.length(), 1u) - 1, step = forecast.step_at(ordinal);
+  uint64_t elapsed = curve.length() ? curve.time(std::min(ordinal, last)) : 0;
+  return {&forecast, step, std::max(elapsed, forecast.time(step))};
+}
+
+UnderWay later(UnderWay now, uint64_t ahead_ns) {
+  now.elapsed_ns += ahead_ns;
+  while (now.step < now.forecast->length() && now.forecast->time(now.step + 1) <= now.elapsed_ns)
+    ++now.step;
+  return now;
+}
+
 bool fit_together(const Forecast& newcomer, std::span<const UnderWay> running, uint64_t room) {
   std::vector<Cursor> cursors{{&newcomer, 0, 0}};
-  for (const UnderWay& u : running)
-    cursors.push_back({u.forecast, u.step, u.forecast->time(u.step)});
+  for (const UnderWay& u : running) cursors.push_back({u.forecast, u.step, u.elapsed_ns});
   uint64_t end = newcomer.time(newcomer.length()), sum = 0;
   for (const Cursor& c : cursors) sum += c.forecast->held(c.step);
   while (sum <= room) {

@@ -38,11 +38,16 @@ class Forecast {
   uint32_t residue_ = 0;
 };
 
-// An iteration that has come to this step.
+// An iteration that has come to this step, so long after its start.
 struct UnderWay {
   const Forecast* forecast;
   uint32_t step;
+  uint64_t elapsed_ns;
 };
+// One of this curve whose last allocation so far was `ordinal`.
+UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal);
+// The same, so much later.
+UnderWay later(UnderWay now, uint64_t ahead_ns);
 
 // Whether `newcomer`, started now, and those under way stay within `room` pages until it ends, if
 // all go on at their pace. One that ends is left with its residue.

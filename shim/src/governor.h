@@ -284,6 +284,7 @@ class Governor {
   Shut shut_by_memory_waiters(bool only_saved) const;
   Shut shut_beside_others(const Account& a, Waiter* self) const;
   Shut shut_by_permits(const Account& a, Waiter* self) const;
+  std::vector<UnderWay> others_under_way(const Account& a) const;
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t forecast_wait(const Account& a) const;
@@ -334,6 +335,7 @@ class Governor {
   Order order_ = Order::kFifo;
   uint64_t quantum_ns_ = 0;
   uint32_t last_opened_ = 0;
+  uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next
   Telemetry* telemetry_;
   AllocationLog log_;
   DecisionLog decisions_;

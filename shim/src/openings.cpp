@@ -9,7 +9,8 @@ namespace gpushare {
 
 namespace {
 
-constexpr int kMomentsAhead = 32;  // at which a wait's end is looked for
+constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for
+constexpr uint64_t kMoments = 64;       // of an iteration, that are told apart
 
 double pages_beyond(uint64_t held, uint64_t residue) {
   return held > residue ? static_cast<double>(held - residue) : 0.0;
@@ -66,6 +67,12 @@ std::vector<Governor::Waiter*> Governor::doors_in_order() const {
 // A job that has asked waits for at most one new iteration of each other job, or a quantum of each
 // where they take turns. Who goes first by its rank waits for none.
 Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) const {
+  const Account& last = accounts_[comes_again_];
+  if (last.id && last.id != a.id) {
+    int order = compare(last, a);
+    if (order < 0) return {kBehind, last.id};
+    if (order == 0 && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
+  }
   bool asked_later = true;
   for (const Waiter* w : door_waiters_) {
     if (w == self) asked_later = false;
@@ -97,20 +104,25 @@ uint64_t Governor::room_for_iterations(const Account& a) const {
   return budget - std::min(budget, taken);
 }
 
+std::vector<UnderWay> Governor::others_under_way(const Account& a) const {
+  std::vector<UnderWay> found;
+  for (const Account& o : accounts())
+    if (o.open && !o.saved && o.id != a.id)
+      found.push_back(under_way(o.forecast, o.curve, std::max(o.recorder.ordinal(), 1u) - 1));
+  return found;
+}
+
 // Zico's time shift for any number of jobs. Frees come by the hundred in an iteration, and most of
-// them find everybody in the same step as the last one did.
+// them find everybody where the last one did.
 bool Governor::forecast_fits(const Account& a, Waiter* self) const {
-  UnderWay running[kAccounts];
-  uint32_t count = 0;
+  std::vector<UnderWay> running = others_under_way(a);
   uint64_t now = a.curve_version;
-  for (const Account& o : accounts()) {
-    if (!o.open || o.saved || o.id == a.id) continue;
-    uint32_t step = o.forecast.step_at(o.recorder.ordinal());
-    running[count++] = {&o.forecast, step};
-    now = (now ^ (o.id * uint64_t{Forecast::kSteps + 1} + step)) * 0x9e3779b97f4a7c15;
+  for (const UnderWay& u : running) {
+    uint64_t moment = kMoments * u.elapsed_ns / (u.forecast->time(u.forecast->length()) + 1);
+    now = (now + u.step * kMoments + moment) * 0x9e3779b97f4a7c15;
   }
   if (self && self->misfit == now) return false;
-  bool fits = fit_together(a.forecast, {running, count}, room_for_iterations(a));
+  bool fits = fit_together(a.forecast, running, room_for_iterations(a));
   if (self) self->misfit = fits ? 0 : now;
   return fits;
 }
@@ -118,26 +130,21 @@ bool Governor::forecast_fits(const Account& a, Waiter* self) const {
 // How long until it is forecast to fit, those under way going on at their pace; kNotPredicted if it
 // is for something else that the job waits.
 uint64_t Governor::forecast_wait(const Account& a) const {
-  if (!a.forecast.known() || !others_open(a)) return kNotPredicted;
+  std::vector<UnderWay> running = others_under_way(a);
+  if (!a.forecast.known() || running.empty()) return kNotPredicted;
   uint64_t longest = 0;
-  for (const Account& o : accounts()) {
-    if (!o.open || o.saved || o.id == a.id) continue;
-    if (!o.forecast.known()) return kNotPredicted;
-    uint32_t step = o.forecast.step_at(o.recorder.ordinal());
-    longest = std::max(longest, o.forecast.time(o.forecast.length()) - o.forecast.time(step));
+  for (const UnderWay& u : running) {
+    if (!u.forecast->known()) return kNotPredicted;
+    uint64_t end = u.forecast->time(u.forecast->length());
+    longest = std::max(longest, end - std::min(end, u.elapsed_ns));
   }
-  for (int moment = 1; moment < kMomentsAhead; ++moment) {
-    uint64_t ahead = longest * static_cast<uint64_t>(moment) / kMomentsAhead;
-    UnderWay running[kAccounts];
-    uint32_t count = 0;
-    for (const Account& o : accounts()) {
-      if (!o.open || o.saved || o.id == a.id) continue;
-      uint32_t step = o.forecast.step_at(o.recorder.ordinal());
-      uint64_t then = o.forecast.time(step) + ahead;
-      while (step < o.forecast.length() && o.forecast.time(step + 1) <= then) ++step;
-      running[count++] = {&o.forecast, step};
-    }
-    if (fit_together(a.forecast, {running, count}, room_for_iterations(a))) return ahead;
+  for (const Account& o : accounts())
+    if (o.open && o.id != a.id && take_turns(a, o)) return longest;
+  for (uint64_t moment = 1; moment < kMomentsAhead; ++moment) {
+    uint64_t ahead = longest * moment / kMomentsAhead;
+    std::vector<UnderWay> then;
+    for (const UnderWay& u : running) then.push_back(later(u, ahead));
+    if (fit_together(a.forecast, then, room_for_iterations(a))) return ahead;
   }
   return longest;
 }

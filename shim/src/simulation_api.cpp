@@ -162,16 +162,15 @@ int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* resi
 int gs_fits_together(const uint32_t* held, const uint64_t* time_ns, const uint64_t* lengths,
                      const uint64_t* residues, const uint32_t* at, uint64_t n, uint64_t room) {
   std::vector<Forecast> forecasts(n + 1);
+  std::vector<UnderWay> running;
   for (uint64_t i = 0; i <= n; ++i) {
     Curve curve;
     uint64_t duration = lengths[i] ? time_ns[lengths[i] - 1] : 0;
     curve.set({held, held + lengths[i]}, {time_ns, time_ns + lengths[i]}, residues[i], duration);
     forecasts[i].follow(curve, false);
+    if (i) running.push_back(under_way(forecasts[i], curve, at[i - 1]));
     held += lengths[i], time_ns += lengths[i];
   }
-  std::vector<UnderWay> running;
-  for (uint64_t i = 0; i < n; ++i)
-    running.push_back({&forecasts[i + 1], forecasts[i + 1].step_at(at[i])});
   return fit_together(forecasts[0], running, room);
 }
 

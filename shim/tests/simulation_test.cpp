@@ -105,6 +105,138 @@ void a_set_up_counts_what_others_keep() {
   CHECK(s.governor().account(b).recorder.ordinal() == 0);  // a set-up is not in the curve
 }
 
+// One iteration of `begin` as its curve has it, as far as its peak.
+void rise(Simulation& s, uint32_t id, uint32_t peak) {
+  CHECK(s.hold(id, peak / 2) == Answer::kGo && s.hold(id, peak) == Answer::kGo);
+}
+
+void all_by_forecast(Simulation& s, uint32_t jobs) {
+  for (uint32_t a = 1; a <= jobs; ++a)
+    for (uint32_t b = 1; b <= jobs; ++b)
+      if (a != b) s.set_permit(a, b, {true, kByForecast, 0});
+}
+
+// Any two of them fit, at once; three only when one has come past its peak.
+void a_door_looks_at_all_that_are_under_way() {
+  Simulation s(Policy::kZico, kPage, 220);
+  uint32_t a = begin(s, 100), b = begin(s, 100), c = begin(s, 100);
+  all_by_forecast(s, 3);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.door(c) == Answer::kWaits);
+  CHECK(s.hold(a, 50) == Answer::kGo);
+  s.tick();
+  CHECK(s.look(c) == Answer::kWaits);
+  CHECK(s.hold(a, 100) == Answer::kGo);  // it ends when the two others come to their peaks
+  s.tick();
+  CHECK(s.look(c) == Answer::kGo);
+}
+
+void doors_wait_where_jobs_take_turns() {
+  for (bool by_permit : {false, true}) {
+    Simulation s(by_permit ? Policy::kZico : Policy::kTemporal, kPage, 300);
+    uint32_t a = begin(s, 60), b = begin(s, 60);
+    if (by_permit) s.set_permit(a, b, {true, kNever, 0}), s.set_permit(b, a, {true, kNever, 0});
+    s.set_order(Order::kFifo, kSecond);
+    CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+    s.set_time(kSecond / 2);
+    CHECK(s.door(a) == Answer::kGo);  // its quantum is not over
+    s.tick();
+    CHECK(s.look(b) == Answer::kWaits);
+    s.set_time(2 * kSecond);
+    CHECK(s.door(a) == Answer::kWaits);
+    CHECK(s.look(b) == Answer::kGo);
+    s.set_time(2 * kSecond + kSecond / 2);
+    CHECK(s.door(b) == Answer::kGo && s.look(a) == Answer::kWaits);
+  }
+}
+
+void the_lowest_rank_goes_first() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
+  s.set_order(Order::kRanked, 10 * kSecond);
+  s.set_rank(c, -5);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kWaits);  // a quantum is for equals
+  CHECK(s.look(c) == Answer::kGo && s.look(b) == Answer::kWaits);
+  CHECK(s.door(c) == Answer::kGo);  // and goes first again, although b asked before it
+  s.end_job(c);
+  CHECK(s.look(b) == Answer::kGo && s.look(a) == Answer::kWaits);
+}
+
+// Where it could start at once beside the other, who is behind in rank does not pass.
+void nobody_passes_who_goes_first() {
+  Simulation s(Policy::kZico, kPage, 150);
+  uint32_t a = begin(s, 60), b = begin(s, 140), c = begin(s, 60);
+  s.set_order(Order::kRanked, 0);
+  s.set_rank(b, -1);
+  s.set_permit(b, a, {true, kNever, 0});
+  CHECK(s.door(a) == Answer::kGo);
+  rise(s, a, 60);
+  CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  s.set_rank(b, 0);
+  CHECK(s.look(c) == Answer::kGo);
+}
+
+// Two equal jobs, one of them with a start of ten seconds: the other one catches up.
+void the_order_is_fair_by_memory_and_time() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_order(Order::kFair, 0);
+  auto iterate = [&, now = uint64_t{0}](uint32_t id) mutable {
+    rise(s, id, 60);
+    s.set_time(now += kSecond);
+    s.free_down_to(id, 0);
+  };
+  CHECK(s.door(a) == Answer::kGo);
+  for (int n = 0; n < 10; ++n) {
+    iterate(a);
+    CHECK(s.door(a) == Answer::kGo);
+  }
+  CHECK(s.door(b) == Answer::kWaits);
+  iterate(a);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  for (int n = 0; n < 10; ++n) {
+    iterate(b);
+    CHECK(s.door(b) == Answer::kGo);
+  }
+  CHECK(s.look(a) == Answer::kWaits);
+  iterate(b);
+  CHECK(s.door(b) == Answer::kWaits && s.look(a) == Answer::kGo);
+}
+
+void a_newcomer_starts_at_the_least_that_another_was_granted() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60);
+  s.set_order(Order::kFair, 0);
+  CHECK(s.door(a) == Answer::kGo);
+  rise(s, a, 60);
+  s.set_time(100 * kSecond);
+  CHECK(s.door(a) == Answer::kGo);
+  uint32_t b = begin(s, 60);
+  CHECK(s.governor().account(b).granted == s.governor().account(a).granted);
+  CHECK(s.governor().account(b).granted > 5900 && s.governor().account(b).granted < 6100);
+}
+
+void a_wait_tells_what_it_was_for() {
+  Simulation s(Policy::kZico, kPage, 200);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(b, a, {true, 2, 0});
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  s.set_time(kSecond);
+  rise(s, a, 60);
+  s.set_permit(b, a, {true, kNever, 0});
+  s.set_time(4 * kSecond);
+  s.tick();
+  s.set_permit(b, a, {false, 0, 0});
+  CHECK(s.look(b) == Answer::kGo);
+  auto waited = [&](Why why) {
+    return s.telemetry().slot(b, static_cast<Slot>(uint32_t{kWaitedNs} + why - 1)) / kSecond;
+  };
+  CHECK(waited(kShift) == 0 && waited(kTurn) == 3);
+  CHECK(s.telemetry().slot(b, kDoorWaitNs) == 4 * kSecond - 1);
+}
+
 void many_leave_nothing_behind() {
   for (int i = 0; i < 3000; ++i) {
     Simulation s(Policy::kTemporal, kPage, 64);
@@ -121,6 +253,13 @@ int main() {
   a_job_that_can_never_fit_is_refused_with_figures();
   a_set_up_leaves_room_for_the_next_iteration();
   a_set_up_counts_what_others_keep();
+  a_door_looks_at_all_that_are_under_way();
+  doors_wait_where_jobs_take_turns();
+  the_lowest_rank_goes_first();
+  nobody_passes_who_goes_first();
+  the_order_is_fair_by_memory_and_time();
+  a_newcomer_starts_at_the_least_that_another_was_granted();
+  a_wait_tells_what_it_was_for();
   many_leave_nothing_behind();
   puts("simulation: ok");
 }

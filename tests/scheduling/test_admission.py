@@ -1,0 +1,88 @@
+"""The queue before jobs begin."""
+
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare.scheduling.admission import Need, Queue, missing_bytes
+
+needs = st.builds(lambda residue, more: Need(residue, residue + more), st.integers(0, 9), st.integers(0, 9))
+
+
+@given(newcomer=needs, others=st.lists(needs, max_size=4), room=st.integers(0, 60))
+def test_who_is_admitted_leaves_each_the_room_to_run(newcomer: Need, others: list[Need], room: int) -> None:
+    every = [newcomer, *others]
+    each_can_run = all(
+        sum(n.residue_bytes for n in every) - one.residue_bytes + one.peak_bytes <= room for one in every
+    )
+    assert (missing_bytes(newcomer, dict(enumerate(others)), room) <= 0) == each_can_run  # type: ignore[arg-type]
+
+
+class Waiting(threading.Thread):
+    """A job before it begins."""
+
+    def __init__(self, queue: Queue, name: str, need: Need | None, rank: int = 0) -> None:
+        super().__init__(name=name, daemon=True)
+        self._queue, self._need, self._rank = queue, need, rank
+        self.notes: list[str] = []
+        self.told, self.begun, self.given_up = threading.Event(), threading.Event(), False
+        self.start()
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self.told.set()
+
+    def run(self) -> None:
+        began = self._queue.enter(
+            self.name, 1, self._need, rank=self._rank, note=self._note, given_up=lambda: self.given_up
+        )
+        if began:
+            self.begun.set()
+
+
+def queue(room: int) -> Queue:
+    return Queue(lambda: room, lambda account: Need(0, 0))
+
+
+def test_a_job_waits_says_why_and_begins_when_another_has_ended() -> None:
+    waits = queue(100 << 20)
+    first = Waiting(waits, "first", Need(50 << 20, 90 << 20))
+    assert first.begun.wait(5)
+    second = Waiting(waits, "second", Need(30 << 20, 60 << 20))
+    assert second.told.wait(5) and not second.begun.is_set()
+    assert second.notes == [
+        "second waits for another job to end: it needs 60.0 MiB and keeps 30.0 MiB; first keep 50.0 MiB between "
+        "iterations, and the budget has 100.0 MiB for all"
+    ]
+    small = Waiting(waits, "small", Need(5 << 20, 10 << 20))
+    assert small.begun.wait(5)  # it passes who does not fit
+    waits.leave("first")
+    assert second.begun.wait(5)
+    assert len(second.notes) == 1
+
+
+def test_the_first_in_rank_begins_first() -> None:
+    waits = queue(100)
+    running = Waiting(waits, "running", Need(90, 95))
+    assert running.begun.wait(5)
+    low = Waiting(waits, "low", Need(60, 70), rank=0)
+    assert low.told.wait(5)
+    high = Waiting(waits, "high", Need(60, 70), rank=-3)
+    assert high.told.wait(5)
+    waits.leave("running")
+    assert high.begun.wait(5)
+    assert not low.begun.wait(0.2)
+    waits.leave("high")
+    assert low.begun.wait(5)
+
+
+def test_a_job_without_a_profile_begins_and_one_that_is_given_up_does_not() -> None:
+    waits = queue(10)
+    assert Waiting(waits, "known", Need(9, 10)).begun.wait(5)
+    assert Waiting(waits, "unknown", None).begun.wait(5)
+    late = Waiting(waits, "late", Need(5, 10))
+    assert late.told.wait(5)
+    late.given_up = True
+    late.join(5)
+    assert not late.is_alive() and not late.begun.is_set()
