@@ -34,7 +34,6 @@ void Governor::admit_job(uint32_t id) {
 
 void Governor::start_job(Account& a) {
   a.begun = a.setting_up = true;
-  a.granted = least_granted(a);
   telemetry_->slot(a.id, kBeginNs, now_ns());
   set_state(a, kSetUp);
   changed();

@@ -44,7 +44,7 @@ MUTANTS = [
     ("simulation", "openings.cpp", "if (order < 0) return {kBehind, last.id};", ""),
     ("simulation", "openings.cpp", "if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};", ""),
     ("simulation", "openings.cpp", "a.granted += pages_beyond(held, residue) * seconds;", ""),
-    ("simulation", "doors.cpp", "  a.granted = least_granted(a);\n  telemetry_", "  telemetry_"),
+    ("simulation", "doors.cpp", "  a.granted = least_granted(a);\n", ""),
     ("governor", "openings.cpp", "if (Shut shut = shut_by_others_waiting(a, self)) return shut;", ""),
     ("governor", "openings.cpp", "!others_live(a) || fits_beside_residues(a, 0)", "true"),
     ("governor", "openings.cpp", " || !has_a_place(*w)) continue", ") continue"),
