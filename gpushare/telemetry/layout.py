@@ -87,6 +87,7 @@ SLOT = [
     "peak_activation_bytes",
     "peak_temporary_bytes",
     "bad_frees",
+    "iteration_kinds",
     "waited_behind_ns",
     "waited_turn_ns",
     "waited_shift_ns",

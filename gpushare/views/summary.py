@@ -89,6 +89,7 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "exit_code": result.exit_code,
         "message": result.message,
         "iterations": view.iterations,
+        "iteration_kinds": view.iteration_kinds,
         "duration_s": duration_s,
         "solo_peak_bytes": view.solo_peak_bytes or None,
         "held_peak_bytes": view.held_peak_bytes,

@@ -27,8 +27,11 @@ bool Recorder::reserve() {
   return held_ && time_;
 }
 
-void Recorder::note(uint64_t held_pages) {
+void Recorder::note(uint64_t held_pages, uint64_t bytes) {
   uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
+  // A sum, so that it does not matter which of two threads adds first.
+  if (i < kFirst)
+    signature_.fetch_add((bytes + 1) * (2 * i + 1) * 0x9E3779B97F4A7C15, std::memory_order_relaxed);
   if (i >= kCapacity) return;
   held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
   if (i < kAllTimed || i % 64 == 0)

@@ -13,17 +13,23 @@ class Recorder {
  public:
   static constexpr uint32_t kCapacity = 1u << 20;  // allocations of one iteration that are recorded
   static constexpr uint32_t kAllTimed = 8192;      // beyond these, every 64th allocation is timed
+  static constexpr uint32_t kFirst = 24;  // allocations that tell kinds of iterations apart
 
   ~Recorder();
   bool reserve();
   void restart(uint64_t start_ns) {
     start_ns_.store(start_ns, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
+    signature_.store(0, std::memory_order_relaxed);
   }
   // Waiting is not part of the curve's time.
   void skip(uint64_t waited_ns) { start_ns_.fetch_add(waited_ns, std::memory_order_relaxed); }
   uint32_t ordinal() const { return next_.load(std::memory_order_relaxed); }
-  void note(uint64_t held_pages);
+  // `bytes` as asked for.
+  void note(uint64_t held_pages, uint64_t bytes);
+  // Whether the first allocations were made, and what tells them from others.
+  bool begun() const { return ordinal() >= kFirst; }
+  uint64_t signature() const { return signature_.load(std::memory_order_relaxed); }
   uint32_t length() const { return ordinal() < kCapacity ? ordinal() : kCapacity; }
   uint32_t held(uint32_t i) const { return held_[i].load(std::memory_order_relaxed); }
   // Time of allocation i since the start, of the last one that was timed at or before it.
@@ -33,7 +39,7 @@ class Recorder {
 
  private:
   std::atomic<uint32_t> next_{0};
-  std::atomic<uint64_t> start_ns_{0};
+  std::atomic<uint64_t> start_ns_{0}, signature_{0};
   std::atomic<uint32_t>* held_ = nullptr;  // mapped once
   std::atomic<uint64_t>* time_ = nullptr;
 };

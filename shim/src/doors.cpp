@@ -151,6 +151,7 @@ void Governor::open(Account& a) {
   a.held_max_here = a.held.load(std::memory_order_relaxed);
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
+  a.iteration_kinds.begin();
   // The first iteration is passed over: optimizers make their state in it.
   if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));

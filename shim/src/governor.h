@@ -24,6 +24,7 @@
 #include "decisions.h"
 #include "fences.h"
 #include "forecast.h"
+#include "iteration_kinds.h"
 #include "kinds.h"
 #include "pool.h"
 #include "safety.h"
@@ -98,8 +99,9 @@ struct Account {
   uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
-  Curve curve;
+  Curve curve;  // of all kinds of iterations: the most that any of them held
   Forecast forecast;
+  IterationKinds iteration_kinds;
   int64_t rank = 0;
   // Page-seconds that its iterations held beyond its residue, up to granted_at_ns.
   double granted = 0;
@@ -285,6 +287,7 @@ class Governor {
   Shut shut_beside_others(const Account& a, Waiter* self) const;
   Shut shut_by_permits(const Account& a, Waiter* self) const;
   std::vector<UnderWay> others_under_way(const Account& a) const;
+  const Forecast& forecast_of_next(const Account& a) const;
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t forecast_wait(const Account& a) const;

@@ -14,7 +14,9 @@ constexpr uint64_t kLeaveNs =
 
 uint64_t Governor::claim_of(const Account& a) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
-  return std::max(held, a.curve.known() ? a.curve.claim(a.recorder.ordinal()) : 0);
+  if (!a.curve.known()) return held;
+  uint32_t ordinal = a.recorder.ordinal();
+  return std::max(held, a.iteration_kinds.claim(ordinal, a.curve.claim(ordinal)));
 }
 
 bool Governor::others_live(const Account& a) const {
@@ -129,6 +131,8 @@ Governor::Judged Governor::judge_alone(const Account& a, uint64_t n, uint64_t wa
 
 Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
+  a.iteration_kinds.recognise(a.recorder);
+  if (a.open && after > claim_of(a)) a.iteration_kinds.mistaken();
   bool over = a.open && a.trusted() && after > claim_of(a);
   if (after > a.limit) return {Verdict::kImpossible};
   bool fits = held_ + n <= budget_;

@@ -107,9 +107,18 @@ uint64_t Governor::room_for_iterations(const Account& a) const {
 std::vector<UnderWay> Governor::others_under_way(const Account& a) const {
   std::vector<UnderWay> found;
   for (const Account& o : accounts())
-    if (o.open && !o.saved && o.id != a.id)
-      found.push_back(under_way(o.forecast, o.curve, std::max(o.recorder.ordinal(), 1u) - 1));
+    if (o.open && !o.saved && o.id != a.id) {
+      uint32_t last = std::max(o.recorder.ordinal(), 1u) - 1;
+      const IterationKinds::Kind* kind = o.iteration_kinds.likely();
+      found.push_back(kind ? under_way(kind->forecast, kind->curve, last)
+                           : under_way(o.forecast, o.curve, last));
+    }
   return found;
+}
+
+const Forecast& Governor::forecast_of_next(const Account& a) const {
+  const IterationKinds::Kind* kind = a.iteration_kinds.likely();
+  return kind ? kind->forecast : a.forecast;
 }
 
 // Zico's time shift for any number of jobs. Frees come by the hundred in an iteration, and most of
@@ -122,7 +131,7 @@ bool Governor::forecast_fits(const Account& a, Waiter* self) const {
     now = (now + u.step * kMoments + moment) * 0x9e3779b97f4a7c15;
   }
   if (self && self->misfit == now) return false;
-  bool fits = fit_together(a.forecast, running, room_for_iterations(a));
+  bool fits = fit_together(forecast_of_next(a), running, room_for_iterations(a));
   if (self) self->misfit = fits ? 0 : now;
   return fits;
 }
@@ -144,7 +153,7 @@ uint64_t Governor::forecast_wait(const Account& a) const {
     uint64_t ahead = longest * moment / kMomentsAhead;
     std::vector<UnderWay> then;
     for (const UnderWay& u : running) then.push_back(later(u, ahead));
-    if (fit_together(a.forecast, then, room_for_iterations(a))) return ahead;
+    if (fit_together(forecast_of_next(a), then, room_for_iterations(a))) return ahead;
   }
   return longest;
 }

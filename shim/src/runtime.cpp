@@ -83,7 +83,7 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   auto [p, block_bytes] =
       heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
   if (a.in_iteration.load(std::memory_order_relaxed))
-    a.recorder.note(a.held.load(std::memory_order_relaxed));
+    a.recorder.note(a.held.load(std::memory_order_relaxed), bytes);
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes, stream);
   if (governor_.log().on()) log(Logged::kAllocated, account, stream, p, bytes, kind);
   return p;

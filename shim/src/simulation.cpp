@@ -196,7 +196,7 @@ void Simulation::give(uint32_t id, uint64_t n) {
 
 void Simulation::note(uint32_t id) {
   Account& a = governor_->account(id);
-  if (a.in_iteration) a.recorder.note(a.held);
+  if (a.in_iteration) a.recorder.note(a.held, a.held);
 }
 
 void Simulation::new_waiter(uint32_t id, uint64_t pages) {

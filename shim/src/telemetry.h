@@ -94,6 +94,7 @@ enum Slot : uint32_t {
   kPeakActivation,
   kPeakTemporary,
   kBadFrees,
+  kIterationKinds,
   kWaitedNs  // one word for each Why but the first
 };
 // Why a job waits, at its door or for memory.

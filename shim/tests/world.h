@@ -59,7 +59,7 @@ struct Job {
     pages.push_back(w.governor.hold_range(1, id, 0, none));
     CHECK(pages.back() != kNoPage);
     Account& a = w.governor.account(id);
-    if (a.in_iteration) a.recorder.note(a.held);
+    if (a.in_iteration) a.recorder.note(a.held, kPage);
   }
   virtual void give() {
     w.governor.unhold(pages.back(), 1, id, kOnly, true);

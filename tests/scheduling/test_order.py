@@ -15,7 +15,11 @@ def first_to_last(order: str, *claimants: Claimant) -> list[int]:
 
 
 def test_the_highest_priority_goes_first() -> None:
-    assert first_to_last(PRIORITY, claimant(1), claimant(2, priority=7), claimant(3, priority=-1)) == [2, 1, 3]
+    assert first_to_last(PRIORITY, claimant(1), claimant(2, priority=7), claimant(3, priority=-1)) == [
+        2,
+        1,
+        3,
+    ]
 
 
 def test_the_shortest_remaining_time_goes_first_and_the_unknown_last() -> None:

@@ -26,6 +26,15 @@ MUTANTS = [
     ("simulation", "judge.cpp", "? std::min(held, a.curve.residue()) : held", "? held : held"),
     ("simulation", "simulation.cpp", "if (a.in_iteration) a.recorder", "a.recorder"),
     ("governor", "governor.cpp", "  resolve_wedge();\n}", "}"),
+    ("iteration_kinds", "iteration_kinds.cpp", "known->second.seen >= kSeenOften && ", ""),
+    (
+        "iteration_kinds",
+        "iteration_kinds.cpp",
+        "known->second.kinds |= Set{1} << found;",
+        "known->second.kinds = Set{1} << found;",
+    ),
+    ("iteration_kinds", "iteration_kinds.cpp", "  may_be_ = 0;\n}\n\nuint32_t", "}\n\nuint32_t"),
+    ("iteration_kinds", "iteration_kinds.cpp", "(as_long && alike) ||", "as_long ||"),
     ("governor", "waits.cpp", ".no_wait = no_wait, ", ""),
     ("simulation", "openings.cpp", "if (by_forecast && !forecast_fits(a, self))", "if (false)"),
     (

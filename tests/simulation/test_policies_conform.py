@@ -189,3 +189,46 @@ def test_the_budget_may_change_while_they_run(
         governor.set_budget(first)
         engine.run()
         assert governor.pool().held_bytes == 0
+
+
+PATTERNS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0), (1.0,))
+
+
+def of_kinds(i: int, pattern: tuple[float, ...], seed: int, arrival_s: float) -> SimulatedJob:
+    """Iterations of some kinds, mostly in turn. Long enough to be recognised by their first allocations."""
+    rise, peak = 30, 40 + 7 * i
+    held = [2 + round(peak * (n + 1) / rise) for n in range(rise)]
+    held += held[-2::-1]
+
+    def vary(iteration: int) -> Variation:
+        rng = random.Random(seed * 1000 + iteration)
+        scale = rng.choice(pattern) if rng.random() < 0.1 else pattern[iteration % len(pattern)]
+        return Variation(held=scale, time=scale)
+
+    return SimulatedJob(
+        name=f"job {i}",
+        held_bytes=tuple(h * PAGE for h in held),
+        time_s=tuple(0.01 * n for n in range(len(held))),
+        iteration_s=0.01 * len(held),
+        residue_bytes=2 * PAGE,
+        iterations=25,
+        arrival_s=arrival_s,
+        vary=vary,
+    )
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
+@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@given(
+    kinds=st.lists(
+        st.tuples(st.sampled_from(PATTERNS), st.integers(0, 99), st.floats(0, 1)), min_size=2, max_size=4
+    ),
+    share=st.floats(0, 1),
+)
+def test_kinds_of_iterations_are_safe(
+    name: str, kinds: list[tuple[tuple[float, ...], int, float]], share: float
+) -> None:
+    made = [of_kinds(i, *kind) for i, kind in enumerate(kinds)]
+    for job in run(name, made, budget_for(made, share)):
+        assert job.status == "ok", job
+        assert job.overruns == 0 and job.copies_out == 0

@@ -1,0 +1,111 @@
+#include "iteration_kinds.h"
+
+#include <algorithm>
+
+namespace gpushare {
+
+namespace {
+
+constexpr uint32_t kSamples = 32;  // points of a curve that are compared
+constexpr uint32_t kAlike = 16;    // they differ by this part of the peak at most
+constexpr uint32_t kSlackPages = 2;
+constexpr uint64_t kMostIterations = uint64_t{1} << 32;
+
+uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+
+uint32_t peak(const Curve& c) { return static_cast<uint32_t>(std::max(c.claim(0), c.residue())); }
+
+uint32_t peak(const Recorder& r) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < r.length(); ++i) most = std::max(most, r.held(i));
+  return most;
+}
+
+// The largest difference, in pages, of points at the same parts of their lengths.
+uint32_t difference(const Recorder& r, const Curve& c) {
+  uint32_t most = apart(peak(r), peak(c));
+  for (uint64_t i = 0; i < kSamples; ++i) {
+    auto here = static_cast<uint32_t>(i * r.length() / kSamples);
+    auto there = static_cast<uint32_t>(i * c.length() / kSamples);
+    most = std::max(most, apart(r.held(here), c.held(there)));
+  }
+  return most;
+}
+
+}  // namespace
+
+void IterationKinds::begin() {
+  may_be_ = 0;
+  looked_ = false;
+}
+
+void IterationKinds::recognise(const Recorder& r) {
+  if (looked_ || !r.begun()) return;
+  looked_ = true;
+  auto known = beginnings_.find(r.signature());
+  if (known != beginnings_.end() && known->second.seen >= kSeenOften && !distrusted_)
+    may_be_ = known->second.kinds;
+}
+
+void IterationKinds::mistaken() {
+  if (may_be_) distrusted_ = kDistrustFor;
+  may_be_ = 0;
+}
+
+uint32_t IterationKinds::most_alike(const Recorder& r) const {
+  uint32_t best = 0, least = UINT32_MAX;
+  for (uint32_t i = 0; i < count(); ++i)
+    if (uint32_t d = difference(r, kinds_[i].curve); d < least) best = i, least = d;
+  return best;
+}
+
+// The kind that the iteration is of; count() for a new one.
+uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages) const {
+  if (kinds_.empty()) return 0;
+  uint32_t best = most_alike(r), n = r.length(), length = kinds_[best].curve.length();
+  bool as_long =
+      uint64_t{n} * 10 >= uint64_t{length} * 9 && uint64_t{n} * 9 <= uint64_t{length} * 10;
+  uint64_t most = std::max<uint64_t>(peak(r), residue_pages);
+  bool alike = difference(r, kinds_[best].curve) <= kSlackPages + most / kAlike;
+  return (as_long && alike) || count() == kMost ? best : count();
+}
+
+void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns) {
+  uint32_t found = find(r, residue_pages);
+  if (found == count()) kinds_.emplace_back();
+  Kind& kind = kinds_[found];
+  bool rose = kind.curve.refine(r, residue_pages, duration_ns);
+  kind.forecast.follow(kind.curve, !rose);
+  ++kind.seen;
+  if (last_ < count()) ++kinds_[last_].followed_by[found];
+  last_ = found;
+  if (distrusted_ > 0) --distrusted_;
+  begin();
+  if (!r.begun()) return;
+  auto known = beginnings_.try_emplace(r.signature()).first;
+  known->second.kinds |= Set{1} << found;
+  ++known->second.seen;
+  if (beginnings_.size() > kSignatures) beginnings_.erase(known);
+}
+
+uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
+  if (may_be_ == 0) return all_kinds;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < count(); ++i)
+    if (may_be_ >> i & 1) most = std::max(most, kinds_[i].curve.claim(ordinal));
+  return std::min(most, all_kinds);
+}
+
+const IterationKinds::Kind* IterationKinds::likely() const {
+  const Kind* best = nullptr;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < count(); ++i) {
+    if (may_be_ && !(may_be_ >> i & 1)) continue;
+    uint64_t followed = may_be_ || last_ >= count() ? 0 : kinds_[last_].followed_by[i];
+    uint64_t times = followed * kMostIterations + kinds_[i].seen;
+    if (!best || times > most) best = &kinds_[i], most = times;
+  }
+  return best;
+}
+
+}  // namespace gpushare

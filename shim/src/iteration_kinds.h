@@ -1,0 +1,66 @@
+// Scripts alternate: generator and discriminator, training and evaluation, steps that accumulate, a
+// last batch that is smaller. Each kind of iteration has a curve of its own. Which one comes next
+// is forecast from what followed the last one so far. Which one is under way is told by its first
+// allocations; until then, and where they tell nothing, it claims the most of all kinds.
+//
+// Guarded by the governor's mutex.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "curve.h"
+#include "forecast.h"
+
+namespace gpushare {
+
+class IterationKinds {
+ public:
+  static constexpr uint32_t kMost = 8;          // what comes after them joins the one most alike
+  static constexpr uint32_t kSignatures = 256;  // first allocations that are remembered
+  struct Kind {
+    Curve curve;
+    Forecast forecast;
+    uint64_t seen = 0;
+    uint64_t followed_by[kMost] = {};
+  };
+
+  uint32_t count() const { return static_cast<uint32_t>(kinds_.size()); }
+  const Kind& kind(uint32_t i) const { return kinds_[i]; }
+  uint32_t last() const { return last_; }  // kind of the last iteration; kMost: there was none
+  // The next iteration begins: it may be of any kind.
+  void begin();
+  // Its first allocations are known: it is of a kind that began so, if that was seen often. Once an
+  // iteration.
+  void recognise(const Recorder& r);
+  // It is of none of the kinds that it could be.
+  void mistaken();
+  // What it was.
+  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
+  // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
+  // claims there.
+  uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;
+  // The likeliest kind of the open iteration, or of the next; null while nothing is known.
+  const Kind* likely() const;
+
+ private:
+  using Set = uint32_t;  // a bit for each kind
+  static constexpr uint64_t kSeenOften = 3, kDistrustFor = 20;
+  struct Beginning {
+    Set kinds = 0;
+    uint64_t seen = 0;
+  };
+
+  uint32_t find(const Recorder& r, uint64_t residue_pages) const;
+  uint32_t most_alike(const Recorder& r) const;
+
+  std::vector<Kind> kinds_;
+  std::map<uint64_t, Beginning> beginnings_;
+  uint32_t last_ = kMost;
+  Set may_be_ = 0;  // of the open one, once it was recognised; 0: any
+  bool looked_ = false;
+  uint64_t distrusted_ = 0;  // iterations in which none is recognised
+};
+
+}  // namespace gpushare

@@ -1,0 +1,170 @@
+// Kinds of iterations: told apart by their curves, recognised by their first allocations, forecast
+// from what followed before.
+#include "../src/iteration_kinds.h"
+
+#include <algorithm>
+#include <random>
+
+#include "check.h"
+
+using namespace gpushare;
+
+namespace {
+
+constexpr uint32_t kAllocations = 60, kPeak = 100;
+
+// Rises to its peak and falls again; `bytes` of each allocation.
+struct Shape {
+  uint32_t peak;
+  uint64_t bytes;
+  uint32_t allocations = kAllocations;
+};
+
+uint32_t held_at(const Shape& s, uint32_t i) {
+  return s.peak * 2 * std::min(i, s.allocations - i) / s.allocations;
+}
+
+class Job {
+ public:
+  Job() { CHECK(recorder_.reserve()); }
+  void begin(uint64_t now_ns = 1) {
+    recorder_.restart(now_ns);
+    kinds.begin();
+  }
+  void allocate(const Shape& s, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; ++i) recorder_.note(held_at(s, i), s.bytes);
+    kinds.recognise(recorder_);
+  }
+  void end() { kinds.end(recorder_, 0, 1000); }
+  void iterate(const Shape& s) {
+    begin();
+    allocate(s, 0, s.allocations);
+    end();
+  }
+  uint64_t claim() const { return kinds.claim(recorder_.ordinal(), kAll); }
+
+  static constexpr uint64_t kAll = 1000;  // what the curve of all would claim
+  IterationKinds kinds;
+
+ private:
+  Recorder recorder_;
+};
+
+constexpr Shape kLarge{kPeak, 4096}, kSmall{kPeak / 4, 512};
+
+void alike_iterations_are_of_one_kind() {
+  Job job;
+  std::mt19937 random(1);
+  for (int n = 0; n < 50; ++n)
+    job.iterate({kPeak + static_cast<uint32_t>(random() % 4), 4096 + random() % 9});
+  CHECK(job.kinds.count() == 1 && job.kinds.kind(0).seen == 50);
+  CHECK(job.kinds.kind(0).followed_by[0] == 49);
+}
+
+void others_are_of_others() {
+  Job job;
+  for (int n = 0; n < 4; ++n) job.iterate(kLarge), job.iterate(kSmall);
+  job.iterate({kPeak, 4096, kAllocations * 2});  // as high, and twice as long
+  CHECK(job.kinds.count() == 3);
+  CHECK(job.kinds.kind(0).followed_by[1] == 4 && job.kinds.kind(1).followed_by[0] == 3);
+}
+
+void what_comes_next_is_what_came_next() {
+  Job job;
+  for (int n = 0; n < 5; ++n) job.iterate(kLarge), job.iterate(kSmall), job.iterate(kSmall);
+  CHECK(job.kinds.last() == 1);
+  for (int n = 0; n < 20; ++n) job.iterate(kSmall);
+  job.iterate(kLarge);
+  job.begin();
+  CHECK(job.kinds.likely() == &job.kinds.kind(1));  // although a large one was the last
+  job.allocate(kLarge, 0, Recorder::kFirst);
+  CHECK(job.kinds.likely() == &job.kinds.kind(0));  // now it is seen what it is
+}
+
+void the_first_allocations_tell_the_claim() {
+  Job job;
+  for (int n = 0; n < 2; ++n) job.iterate(kLarge), job.iterate(kSmall);
+  job.begin();
+  job.allocate(kSmall, 0, Recorder::kFirst);
+  CHECK(job.claim() == Job::kAll);  // not seen often yet
+  job.allocate(kSmall, Recorder::kFirst, kAllocations);
+  job.end();
+  job.begin();
+  CHECK(job.claim() == Job::kAll);  // at the door nothing is known for sure
+  job.allocate(kSmall, 0, Recorder::kFirst - 1);
+  CHECK(job.claim() == Job::kAll);
+  job.allocate(kSmall, Recorder::kFirst - 1, Recorder::kFirst);
+  CHECK(job.claim() == kSmall.peak);
+}
+
+void what_begins_alike_claims_the_most_of_both() {
+  Job job;
+  Shape longer{kPeak * 3, kLarge.bytes, kAllocations};
+  auto both = [&](uint32_t end) {
+    job.begin();
+    job.allocate(kLarge, 0, Recorder::kFirst);
+    job.allocate(longer, Recorder::kFirst, end);
+  };
+  for (int n = 0; n < 4; ++n) {
+    job.iterate(kLarge);
+    both(kAllocations);
+    job.end();
+  }
+  CHECK(job.kinds.count() == 2);
+  both(Recorder::kFirst + 1);
+  CHECK(job.claim() == longer.peak);
+}
+
+void an_unknown_beginning_claims_everything() {
+  Job job;
+  for (int n = 0; n < 5; ++n) job.iterate(kLarge), job.iterate(kSmall);
+  job.begin();
+  job.allocate({kPeak / 4, 777}, 0, Recorder::kFirst);
+  CHECK(job.claim() == Job::kAll);
+}
+
+void after_a_mistake_nothing_is_believed_for_a_while() {
+  Job job;
+  for (int n = 0; n < 5; ++n) job.iterate(kLarge), job.iterate(kSmall);
+  job.begin();
+  job.allocate(kSmall, 0, Recorder::kFirst);
+  CHECK(job.claim() == kSmall.peak);
+  job.kinds.mistaken();
+  CHECK(job.claim() == Job::kAll);
+  job.end();
+  int doubted = 0;
+  for (; doubted < 100; ++doubted) {
+    job.begin();
+    job.allocate(kSmall, 0, kAllocations - 1);
+    if (job.claim() != Job::kAll) break;
+    job.end();
+  }
+  CHECK(doubted == 19);  // the mistaken one was the first of twenty
+}
+
+void there_are_never_more_than_a_few() {
+  Job job;
+  for (uint32_t n = 0; n < 3000; ++n) {
+    Shape s{10 + 20 * (n % 40), 64 * n, kAllocations + n % 50 * 7};
+    job.iterate(s);
+  }
+  CHECK(job.kinds.count() == IterationKinds::kMost);
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < job.kinds.count(); ++i)
+    most = std::max(most, job.kinds.kind(i).curve.claim(0));
+  CHECK(most >= 10 + 20 * 39 - 30);  // who joined left its bytes
+}
+
+}  // namespace
+
+int main() {
+  alike_iterations_are_of_one_kind();
+  others_are_of_others();
+  what_comes_next_is_what_came_next();
+  the_first_allocations_tell_the_claim();
+  what_begins_alike_claims_the_most_of_both();
+  an_unknown_beginning_claims_everything();
+  after_a_mistake_nothing_is_believed_for_a_while();
+  there_are_never_more_than_a_few();
+  puts("iteration kinds: ok");
+}
