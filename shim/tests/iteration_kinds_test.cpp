@@ -106,9 +106,9 @@ void what_begins_alike_claims_the_most_of_both() {
     job.allocate(longer, Recorder::kFirst, end);
   };
   for (int n = 0; n < 4; ++n) {
-    job.iterate(kLarge);
     both(kAllocations);
     job.end();
+    job.iterate(kLarge);
   }
   CHECK(job.kinds.count() == 2);
   both(Recorder::kFirst + 1);
