@@ -88,6 +88,7 @@ SLOT = [
     "peak_temporary_bytes",
     "bad_frees",
     "iteration_kinds",
+    "longest_wait_ns",
     "waited_behind_ns",
     "waited_turn_ns",
     "waited_shift_ns",

@@ -47,6 +47,7 @@ def build_summary(
         "yield_side_by_side": (yields or {}).get("sharing"),
         "yield_in_turns": (yields or {}).get("turns"),
         "python_grants": sum(j["python_grants"] for j in jobs),
+        "longest_wait_s": max((j["longest_wait_s"] for j in jobs), default=0.0),
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
         "serial_estimate_s": None if None in estimates else sum(estimates),
         **_pages(pool),
@@ -100,6 +101,7 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "memory_wait_s": view.memory_wait_ns / 1e9,
         "memory_waits": view.waits,
         "waited_s": _waited(view),
+        "longest_wait_s": view.longest_wait_ns / 1e9,
         "shift_error_s": _shift_error_s(view),
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
@@ -221,7 +223,8 @@ def _waits(job: dict[str, Any]) -> str | None:
     if not job["duration_s"] or total_s < _LITTLE * job["duration_s"]:
         return None
     parts = ", ".join(f"{word} {_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
-    return f"{job['name']} waited {_seconds(total_s)}: {parts}"
+    longest_s = _seconds(job["longest_wait_s"])
+    return f"{job['name']} waited {_seconds(total_s)}, at most {longest_s} at a time: {parts}"
 
 
 def _bad_frees(job: dict[str, Any]) -> str:

@@ -95,6 +95,7 @@ enum Slot : uint32_t {
   kPeakTemporary,
   kBadFrees,
   kIterationKinds,
+  kLongestWaitNs,
   kWaitedNs  // one word for each Why but the first
 };
 // Why a job waits, at its door or for memory.

@@ -50,6 +50,7 @@ void Governor::end_memory_wait(Waiter& w) {
 // What the wait was for, now that it is over.
 void Governor::note_wait(Waiter& w, uint64_t now_ns) {
   w.reasons.end(now_ns);
+  telemetry_->raise(w.id, kLongestWaitNs, now_ns - w.since_ns);
   for (uint32_t why = 1; why < kWhys; ++why)
     if (uint64_t ns = w.reasons.ns(static_cast<Why>(why)))
       telemetry_->add(w.id, static_cast<Slot>(kWaitedNs + why - 1), ns);

@@ -1,0 +1,104 @@
+"""Who goes first, who has to wait before it begins, and why they waited: through the console script."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import TRAIN, Run
+
+MIB = 1 << 20
+# Reads a tensor that it keeps, so that its residue counts.
+KEEPING = "import torch\nkept = torch.ones({mib} << 18)\n" + TRAIN.format(rows=2_000)
+
+
+@pytest.fixture(autouse=True)
+def scripts(tmp_path: Path, train: None) -> None:
+    (tmp_path / "wide.py").write_text("import torch\ntorch.manual_seed(1)\n" + TRAIN.format(rows=12_000))
+
+
+def summary(tmp_path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((tmp_path / "s.json").read_text())
+    return found
+
+
+def test_the_job_of_higher_priority_goes_first(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    jobs = ("wide.py 60", "wide.py 60", "--policy", "temporal", "--summary", "s.json", "--log-dir", "logs")
+    assert gpushare("run", "wide.py 60", "--budget", "100MiB").returncode == 0  # leaves a profile
+    done = gpushare("run", *jobs, "--budget", "150MiB", "--priority", "wide-2=5", "--explain")
+    assert done.returncode == 0, done.stderr
+    assert "order priority" in done.stderr
+    low, high = summary(tmp_path)["jobs"]
+    assert low["iterations"] == high["iterations"] == 60
+    assert high["duration_s"] < 0.8 * low["duration_s"]
+    assert low["waited_s"]["behind"] + low["waited_s"]["turn"] > 5 * sum(high["waited_s"].values())
+    assert "forecast error" in done.stdout and "took turns" in done.stdout
+    for name in ("wide", "wide-2"):
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("wide.py", "60").stdout
+    head, *waits = (tmp_path / "logs" / "waits.tsv").read_text().splitlines()
+    assert head.split("\t")[:4] == ["asked_s", "waited_s", "forecast_s", "job"]
+    seconds = {
+        name: sum(float(w.split("\t")[1]) for w in waits if w.split("\t")[3] == name)
+        for name in ("wide", "wide-2")
+    }
+    assert seconds["wide"] == pytest.approx(sum(low["waited_s"].values()), abs=0.01)
+    assert seconds["wide-2"] == pytest.approx(sum(high["waited_s"].values()), abs=0.01)
+
+
+@pytest.mark.parametrize("order", ["fair", "srtf"])
+def test_the_other_orders_change_no_result(gpushare: Run, plain: Run, tmp_path: Path, order: str) -> None:
+    for _ in range(2):  # with a profile the second time
+        done = gpushare(
+            "run", "wide.py 25", "wide.py 30", "--budget", "110MiB", "--order", order, "--log-dir", "logs"
+        )
+        assert done.returncode == 0, done.stderr
+        for name, steps in (("wide", "25"), ("wide-2", "30")):
+            assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("wide.py", steps).stdout
+
+
+def test_a_job_that_does_not_fit_now_waits_and_says_why(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "large.py").write_text(KEEPING.format(mib=80))
+    (tmp_path / "small.py").write_text(KEEPING.format(mib=60))
+    for name in ("large", "small"):
+        assert gpushare("run", f"{name}.py 30", "--budget", "200MiB").returncode == 0
+    done = gpushare("run", "large.py 30", "small.py 30", "--budget", "140MiB", "--summary", "s.json")
+    assert done.returncode == 0, done.stderr
+    assert "waits for another job to end: it needs" in done.stderr
+    found = summary(tmp_path)
+    assert [job["status"] for job in found["jobs"]] == ["ok", "ok"]
+    assert found["pool_peak_bytes"] <= 140 * MIB
+    assert sum(job["duration_s"] for job in found["jobs"]) < found["duration_s"]  # one after the other
+
+
+def test_twenty_jobs(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    script = "import torch\ntorch.manual_seed(1)\n" + TRAIN.format(rows=4_000)
+    (tmp_path / "job.py").write_text(script)
+    expected = plain("job.py", "12").stdout
+    jobs = ["job.py 12"] * 20
+    done = gpushare(
+        "run", *jobs, "--budget", "150MiB", "--summary", "s.json", "--log-dir", "logs", timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    found = summary(tmp_path)
+    assert found["solo_peaks_sum_bytes"] > 2 * 150 * MIB
+    assert found["pool_peak_bytes"] <= 150 * MIB
+    assert [job["iterations"] for job in found["jobs"]] == [12] * 20
+    assert 0 < found["longest_wait_s"] < found["duration_s"]
+    for log in sorted((tmp_path / "logs").glob("*.out")):
+        assert log.read_text() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--priority", "wide"), "--priority must be NAME=N with a whole number N, but got 'wide'"),
+        (("--priority", "wide=high"), "but got 'wide=high'"),
+        (("--priority", "other=3"), "there is no job 'other'; the jobs are wide"),
+        (("--priority", "wide=3", "--order", "fair"), "jobs have priorities, but --order is fair"),
+        (("--order", "random"), "'random' is not one of"),
+    ],
+)
+def test_misuse(gpushare: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = gpushare("run", "wide.py 3", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
