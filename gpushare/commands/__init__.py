@@ -8,6 +8,7 @@ import sys
 import click
 
 from gpushare import __version__
+from gpushare.commands.budget import budget
 from gpushare.commands.plan import plan
 from gpushare.commands.profile import profile
 from gpushare.commands.run import run
@@ -23,6 +24,7 @@ def cli() -> None:
 cli.add_command(run)
 cli.add_command(profile)
 cli.add_command(plan)
+cli.add_command(budget)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def main(control_descriptor: int) -> int:
         control.send("failed", message=str(error))
         return 2
     scheduler, runners = _start_jobs(start, control)
-    threading.Thread(target=_listen, args=(messages, runners), daemon=True).start()
+    threading.Thread(target=_listen, args=(messages, runners, control), daemon=True).start()
     if start["debug_memory"]:
         threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
     for runner in runners:
@@ -62,6 +62,15 @@ def main(control_descriptor: int) -> int:
     sys.stderr.flush()
     # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.
     os._exit(0)
+
+
+def _set_budget(budget_bytes: int) -> str | None:
+    """Why not, or None."""
+    try:
+        shim.budget_set(budget_bytes)
+    except library.NativeError as error:
+        return str(error)
+    return None
 
 
 def _flush_log(control: Control) -> None:
@@ -93,9 +102,11 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     return scheduler, runners
 
 
-def _listen(messages: Any, runners: list[Any]) -> None:
+def _listen(messages: Any, runners: list[Any], control: Control) -> None:
     for message in messages:
         if message["op"] == "interrupt":
             for runner in runners:
                 runner.interrupt()
+        elif message["op"] == "budget":
+            control.send("budget", refused=_set_budget(message["budget_bytes"]))
     os.killpg(0, signal.SIGKILL)  # the parent is gone: nothing of ours may stay behind

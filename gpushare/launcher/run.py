@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from gpushare.launcher.host_process import HostProcess
 from gpushare.launcher.logs import Logs
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
+from gpushare.launcher.running import Listener
 from gpushare.profiles import Profile
 from gpushare.telemetry import allocation_log, layout
 from gpushare.telemetry.decisions import Wait
@@ -27,6 +29,7 @@ from gpushare.units import format_bytes
 PAGE_BYTES = 2 << 20
 NAME_AFTER_S = 5.0
 KILL_AFTER_S = 30.0
+BUDGET_ANSWER_S = 10.0
 
 
 class RunScreen(Screen, Protocol):
@@ -100,6 +103,7 @@ class Run:
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
         self._timers: list[threading.Timer] = []
+        self._budget_answers: queue.Queue[str | None] = queue.Queue()
 
     @property
     def exit_code(self) -> int:
@@ -125,7 +129,11 @@ class Run:
                 os.close(descriptor)
             self._relay.start()
             self._screen.start(self.telemetry)
-            done = self._follow(host)
+            listener = Listener(self._answer)
+            try:
+                done = self._follow(host)
+            finally:
+                listener.close()
             self._end(host, done)
         finally:
             for timer in self._timers:
@@ -184,6 +192,8 @@ class Run:
                 done = True
             elif event == "note":
                 self._screen.note(message["message"])
+            elif event == "budget":
+                self._budget_answers.put(message["refused"])
             elif event == "job_started":
                 self._job_started(message)
             elif event == "job_ended":
@@ -192,6 +202,26 @@ class Run:
                 job = self.plan.jobs[message["job"]]
                 self.profiles[message["job"]] = Profile.from_host(job.command, message["profile"])
         return done
+
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What `gpushare budget` asks, in the listener's thread."""
+        if question["op"] == "budget":
+            return self._change_budget(question["budget_bytes"])
+        names = [r.name for r in self.results if r.status in ("running", "waiting")]
+        return {"jobs": names, "budget_bytes": self.telemetry.pool().budget_bytes}
+
+    def _change_budget(self, wanted_bytes: int) -> dict[str, Any]:
+        wanted_bytes -= wanted_bytes % PAGE_BYTES
+        assert self._host
+        self._host.send({"op": "budget", "budget_bytes": wanted_bytes})
+        try:
+            refused = self._budget_answers.get(timeout=BUDGET_ANSWER_S)
+        except queue.Empty:
+            refused = "the host does not answer"
+        if refused is None:
+            self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
+        now_bytes = self.telemetry.pool().budget_bytes
+        return {"refused": refused, "budget_bytes": now_bytes, "wanted_bytes": wanted_bytes}
 
     def _job_started(self, message: dict[str, Any]) -> None:
         result = self.results[message["job"]]

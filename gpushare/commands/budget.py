@@ -1,0 +1,53 @@
+"""`gpushare budget`."""
+
+from __future__ import annotations
+
+import click
+import psutil
+
+from gpushare.commands import common
+from gpushare.errors import RefusedError, UsageError
+from gpushare.launcher import running
+from gpushare.units import format_bytes, parse_budget
+
+
+@click.command()
+@click.argument("size", required=False)
+@click.option("--run", "process", type=int, metavar="PID", help="Which run, if there are several.")
+def budget(size: str | None, process: int | None) -> int:
+    """Show the budget of a run that is under way, or change it.
+
+    More memory is there at once. Less is as soon as what the jobs hold fits; until then nothing new starts that would
+    not fit. A budget that is too small for what they keep, or for the largest of them, is refused.
+
+    Exit code: 0 done, 2 there is no such run, 3 the jobs need more.
+    """
+    common.check_platform()
+    process = process if process is not None else _only_run()
+    about = running.ask(process, {"op": "about"})
+    jobs = ", ".join(about["jobs"])
+    if size is None:
+        print(f"run {process} has {format_bytes(about['budget_bytes'])} for {jobs}")
+        return 0
+    wanted = parse_budget(size, psutil.virtual_memory().total)
+    answer = running.ask(process, {"op": "budget", "budget_bytes": wanted})
+    if answer["refused"]:
+        raise RefusedError(answer["refused"])
+    now = answer["budget_bytes"]
+    if now == answer["wanted_bytes"]:
+        print(f"run {process} has {format_bytes(now)} for {jobs}")
+    else:
+        print(
+            f"run {process} goes from {format_bytes(now)} to {format_bytes(answer['wanted_bytes'])} as soon as what "
+            f"{jobs} hold fits"
+        )
+    return 0
+
+
+def _only_run() -> int:
+    found = running.processes()
+    if not found:
+        raise UsageError("no run of yours is under way")
+    if len(found) > 1:
+        raise UsageError(f"several runs are under way; say --run with one of {', '.join(map(str, found))}")
+    return found[0]

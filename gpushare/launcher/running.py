@@ -1,0 +1,111 @@
+"""Runs that are under way can be asked: each listens on a Unix socket of its own, named by its process.
+
+The sockets are in a folder that only their user can enter. A question and its answer are a line of JSON each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpushare.errors import UsageError
+
+_ANSWER_WITHIN_S = 15.0
+_LONGEST_QUESTION = 64 << 10
+
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def folder() -> Path:
+    """`$XDG_RUNTIME_DIR/gpushare`, or a folder of the user's among the temporary files.
+
+    :raises OSError: it can't be made, or it is someone else's.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    path = Path(runtime) / "gpushare" if runtime else Path(tempfile.gettempdir()) / f"gpushare-{os.getuid()}"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or not path.is_dir():
+        raise PermissionError(f"{path} is not a folder of yours alone")
+    return path
+
+
+class Listener:
+    """Answers questions in a thread until it is closed. Does nothing where no socket can be had."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._path: Path | None = None
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            path = folder() / f"{os.getpid()}.sock"
+            path.unlink(missing_ok=True)  # of a process that had our number
+            self._socket.bind(str(path))
+            self._socket.listen()
+            self._path = path
+        except OSError:
+            self._socket.close()
+            return
+        threading.Thread(target=self._serve, name="listener", daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no longer."""
+        if self._path:
+            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError, ValueError):
+                connection.settimeout(_ANSWER_WITHIN_S)
+                question = json.loads(connection.makefile("r", encoding="utf-8").readline(_LONGEST_QUESTION))
+                connection.sendall((json.dumps(self._answer(question)) + "\n").encode())
+
+
+def processes() -> list[int]:
+    """Numbers of the runs that are under way; what dead ones left behind is removed."""
+    found = []
+    try:
+        paths = sorted(folder().glob("*.sock"))
+    except OSError:
+        return []
+    for path in paths:
+        if not path.stem.isdigit():
+            continue
+        try:
+            os.kill(int(path.stem), 0)
+            found.append(int(path.stem))
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            continue
+    return found
+
+
+def ask(process: int, question: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a run.
+
+    :raises UsageError: there is no such run, or it does not answer.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_ANSWER_WITHIN_S)
+        try:
+            connection.connect(str(folder() / f"{process}.sock"))
+            connection.sendall((json.dumps(question) + "\n").encode())
+            answer: dict[str, Any] = json.loads(connection.makefile("r", encoding="utf-8").readline())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"the run {process} does not answer: {error}") from None
+    return answer

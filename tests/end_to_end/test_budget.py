@@ -1,0 +1,71 @@
+"""`gpushare budget` on a run that is under way."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import TRAIN, Run, environment
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of this test alone. A socket's path is short."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("r")))
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path), text=True, **pipes)
+
+
+def wait_for(path: Path, text: str) -> None:
+    deadline = time.monotonic() + 60
+    while not (path.exists() and text in path.read_text()):
+        assert time.monotonic() < deadline, f"{text!r} did not come to {path}"
+        time.sleep(0.05)
+
+
+def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    script = "import torch\ntorch.manual_seed(1)\n" + TRAIN.format(rows=12_000)
+    (tmp_path / "wide.py").write_text(script)
+    assert gpushare("run", "wide.py 6", "--budget", "100MiB").returncode == 0
+    running = start(
+        tmp_path, "wide.py 150", "wide.py 150", "--budget", "100MiB", "--log-dir", "logs", "--summary", "s.json"
+    )
+    try:
+        wait_for(tmp_path / "logs" / "wide-2.out", "\n3 ")
+        shown = gpushare("budget")
+        assert shown.returncode == 0, shown.stderr
+        assert f"run {running.pid} has 100.0 MiB for wide, wide-2" in shown.stdout
+        small = gpushare("budget", "40MiB")
+        assert small.returncode == 3
+        assert "the budget can't be 40.0 MiB: the jobs need at least" in small.stderr
+        more = gpushare("budget", "200MiB", "--run", running.pid)
+        assert more.returncode == 0 and f"run {running.pid} has 200.0 MiB" in more.stdout
+        less = gpushare("budget", "90MiB")
+        assert less.returncode == 0, less.stderr
+        deadline = time.monotonic() + 20
+        while "has 90.0 MiB" not in gpushare("budget").stdout:
+            assert time.monotonic() < deadline
+        out, err = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 0, err
+    assert "the budget is to be 200.0 MiB" in err
+    expected = plain("wide.py", "150").stdout
+    for name in ("wide", "wide-2"):
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == expected
+    assert json.loads((tmp_path / "s.json").read_text())["pool_peak_bytes"] > 100 * MIB
+
+
+def test_misuse(gpushare: Run) -> None:
+    none = gpushare("budget", "1GiB")
+    assert none.returncode == 2 and "no run of yours is under way" in none.stderr
+    absent = gpushare("budget", "1GiB", "--run", "1")
+    assert absent.returncode == 2 and "the run 1 does not answer" in absent.stderr
