@@ -16,6 +16,7 @@ from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
+from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
 from gpushare.units import format_bytes
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
@@ -28,9 +29,10 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("--budget", help="Memory for all jobs: 30GB, 8GiB, 50%. Default: what is free, less a reserve.")
 @click.option(
     "--policy",
-    type=click.Choice(["unmanaged", "temporal", "zico", "waterwave"]),
-    default="zico",
+    type=click.Choice(POLICY_NAMES),
+    default=DEFAULT_POLICY,
     show_default=True,
+    help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement.",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")

@@ -84,7 +84,7 @@ class Run:
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
         self.interrupted = self.host_died = False
-        self.yields: dict[str, float | None] = {}  # `scheduling.pace.Yields`, once all jobs have ended
+        self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
         self._logs = logs

@@ -12,12 +12,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
-from gpushare.scheduling.pace import Pace
-from gpushare.scheduling.policies import POLICIES, SHARING, Policy
+from gpushare.scheduling.pace import Yields
+from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome, Outcome
-from gpushare.simulation.planner import LOOK_EVERY_S, Planner
+from gpushare.simulation.planner import Planner
 from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
@@ -35,7 +35,7 @@ class Engine:
     """One simulated run.
 
     :param policy: publishes permits; `mechanism` is the governor's own policy ("zico" where permits count).
-    :param pace: as `Planner` takes it.
+    :param modes: as `Planner` takes them.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Engine:
         budget_bytes: int,
         contention: Contention,
         page_bytes: int = PAGE_BYTES,
-        pace: Pace | None = None,
+        modes: Sequence[str] = (),
         record: bool = True,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
-        self._planner = Planner(self.governor, policy, pace)
+        self._planner = Planner(self.governor, policy, modes)
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
@@ -119,9 +119,9 @@ class Engine:
         return max(0.0, self._window_end[0] - self._window_begin[0])
 
     @property
-    def turns_s(self) -> float:
-        """For how long the jobs took turns."""
-        return self._planner.turns_s
+    def yields(self) -> Yields:
+        """For how long the jobs ran in each mode, and what it was measured to yield."""
+        return self._planner.yields
 
     # Time
 
@@ -134,7 +134,7 @@ class Engine:
             quiet = bool(times) and self._ticked_s > self._happened_s
             times.append(self._ticked_s + _IDLE_TICK_S if quiet else self._next_tick())
         if self._planner.looks_at_pace:
-            times.append(self._looked_s + LOOK_EVERY_S)
+            times.append(self._looked_s + self._planner.look_again_s)
         return max(self.now_s, min(times))
 
     def _next_tick(self) -> float:
@@ -165,7 +165,11 @@ class Engine:
         return [r.account for r in self._runners if r.account and r.state is not State.OVER]
 
     def _look(self) -> None:
-        if self._planner.looks_at_pace and self.now_s >= self._looked_s + LOOK_EVERY_S - _INSTANT_S:
+        if self.now_s >= self._looked_s + self._planner.look_again_s - _INSTANT_S:
+            self._look_now()
+
+    def _look_now(self) -> None:
+        if self._planner.looks_at_pace:
             self._looked_s = self.now_s
             self._planner.look(self.now_s, self._accounts())
 
@@ -189,6 +193,7 @@ class Engine:
             times_ns = [round(t * 1e9) for t in job.time_s]
             runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
         if runners:
+            self._look_now()
             self._planner.plan(self._accounts())
 
     def _go_on(self, runner: Runner) -> None:
@@ -312,7 +317,7 @@ def simulate(
         budget_bytes=budget_bytes,
         contention=contention,
         page_bytes=page_bytes,
-        pace=Pace() if policy in SHARING and len(jobs) > 1 else None,
+        modes=MODES.get(policy, ()) if len(jobs) > 1 else (),
         record=record,
     )
     with engine.governor as governor:
@@ -324,7 +329,8 @@ def simulate(
             window_s=engine.window_s,
             pool_peak_bytes=engine.pool_peak_bytes,
             headroom_bytes=governor.pool().headroom_bytes,
-            turns_s=engine.turns_s,
+            turns_s=engine.yields.turns_s,
+            modes_s={name: mode.seconds for name, mode in engine.yields.modes.items()},
             jobs=tuple(engine.outcomes()),
             timeline=engine.timeline,
         )

@@ -1,64 +1,77 @@
-"""The scheduler thread's work in virtual time: snapshots, the policy, its permits, and whether jobs take turns."""
+"""The scheduler thread's work in virtual time: snapshots, the policy, its permits, and the mode that jobs run in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gpushare.native.simulation import SimulatedGovernor
-from gpushare.scheduling.pace import Pace, Progress
+from gpushare.scheduling import meter
+from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.meter import Progress
+from gpushare.scheduling.pace import Pace, Yields
 from gpushare.scheduling.policies import Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
-
-LOOK_EVERY_S = 0.5  # as the scheduler thread does
 
 
 class Planner:
     """Asks the policy when the governor has news, and publishes its permits at once.
 
-    :param pace: compares running side by side with taking turns; None where the policy does not do that.
+    :param modes: among which the policy chooses by measurement (`scheduling.pace`); none if it does not.
     """
 
-    def __init__(self, governor: SimulatedGovernor, policy: Policy, pace: Pace | None) -> None:
-        self._governor, self._policy, self._pace = governor, policy, pace
-        self._planned: tuple[int, bool] | None = None
+    def __init__(self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str]) -> None:
+        self._governor, self._policy, self._modes = governor, policy, modes
+        self._pace = Pace()
+        self._planned: tuple[int, str | None] | None = None
+        self._phases: dict[int, tuple[int, ...]] = {}
 
     @property
     def looks_at_pace(self) -> bool:
         """Whether `look` has anything to do."""
-        return self._pace is not None
+        return bool(self._modes)
 
     @property
-    def turns_s(self) -> float:
-        """For how long the jobs took turns."""
-        return self._pace.yields.turns_s if self._pace else 0.0
+    def look_again_s(self) -> float:
+        """Seconds from one `look` to the next."""
+        return self._pace.look_again_s
+
+    @property
+    def yields(self) -> Yields:
+        """For how long the jobs ran in each mode, and what it was measured to yield."""
+        return self._pace.yields
 
     def look(self, now_s: float, accounts: Sequence[int]) -> None:
-        """To be called every `LOOK_EVERY_S` or so."""
-        if self._pace:
-            found = {account: self._progress(account) for account in accounts}
-            self._pace.look(now_s, {account: p for account, p in found.items() if p})
+        """To be called every `look_again_s`."""
+        found = {account: self._progress(account) for account in accounts}
+        jobs = {account: p for account, p in found.items() if p}
+        self._pace.look(now_s, jobs, lambda: forecasts(self._snapshot(accounts, None), self._modes))
 
     def plan(self, accounts: Sequence[int]) -> None:
         """New permits, if anything that a policy looks at is new."""
-        turns = self._pace.turns if self._pace else False
-        seen = self._governor.version(), turns
+        seen = self._governor.version(), self._pace.mode
         if seen == self._planned:
             return
         self._planned = seen
+        for permit in self._policy(self._snapshot(accounts, self._pace.mode)):
+            self._governor.permit(permit.account, permit.after, permit.ordinal, round(permit.shift_s * 1e9))
+
+    def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
         jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
         pool = self._governor.pool()
-        reserved = pool.headroom_bytes + pool.shared_bytes
-        for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved, turns)):
-            self._governor.permit(permit.account, permit.after, permit.ordinal, round(permit.shift_s * 1e9))
+        return Snapshot(pool.budget_bytes, jobs, pool.headroom_bytes + pool.shared_bytes, mode)
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)
         if curve is None:
             return None
+        self._phases[account] = meter.phase(curve.held_bytes)
         return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
 
     def _progress(self, account: int) -> Progress | None:
         job = self._governor.job(account)
         if not job.curve_length or not job.solo_ns:
             return None
-        return Progress(job.iterations + min(1.0, job.ordinal / job.curve_length), job.solo_ns / 1e9)
+        if account not in self._phases:
+            self._curve(account)
+        done = job.iterations + min(1.0, job.ordinal / job.curve_length)
+        return Progress(done, job.solo_ns / 1e9, self._phases[account])
