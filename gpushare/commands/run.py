@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gpushare import jobs as job_specs
-from gpushare.commands import common
+from gpushare.commands import common, contention
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import JobSpec
 from gpushare.launcher import trace
@@ -88,7 +89,7 @@ def run(
     for index, profile in work.profiles.items():
         if work.results[index].status == "ok":
             store.save(specs[index], device, profile)
-    _report(work, console, summary_file)
+    _report(work, console, summary_file, contention.learn_from(work, device))
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
     return work.exit_code
 
@@ -120,7 +121,9 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
             )
 
 
-def _report(work: Run, console: common.Console, summary_file: Path | None) -> None:
+def _report(
+    work: Run, console: common.Console, summary_file: Path | None, pair_factor: dict[str, Any] | None
+) -> None:
     plan = work.plan
     summary = build_summary(
         work.telemetry,
@@ -130,6 +133,7 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
         yields=work.yields,
         duration_s=work.duration_s,
     )
+    summary["pair_factor"] = pair_factor
     common.to_stdout(lambda: render_summary(summary, console), "the summary")
     if summary_file:
         try:

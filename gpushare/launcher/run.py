@@ -179,8 +179,9 @@ class Run:
             elif event == "job_ended":
                 self._job_ended(message)
             elif event == "profile":
-                job = self.plan.jobs[message["job"]]
-                self.profiles[message["job"]] = Profile.from_host(job.command, message["profile"])
+                index = message["job"]
+                found = Profile.from_host(self.plan.jobs[index].command, message["profile"])
+                self.profiles[index] = found.refining(self.plan.profiles[index])
         return done
 
     def _job_started(self, message: dict[str, Any]) -> None:
