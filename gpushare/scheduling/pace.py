@@ -181,11 +181,13 @@ class Pace:
         return self._modes[self._home].measured or 0.0
 
     def _note(self, name: str, measured: float) -> None:
-        mode = self._modes[name]
-        if name != TURNS and mode.believed > 0:
-            self._scale = measured / mode.believed
-        mode.measured, mode.tried = measured, True
+        self._rescale(name, measured)
+        self._modes[name].measured, self._modes[name].tried = measured, True
         self._known[name] = measured
+
+    def _rescale(self, name: str, measured: float) -> None:
+        if name != TURNS and self._modes[name].believed > 0:
+            self._scale = measured / self._modes[name].believed
 
     def _best_other(self) -> str | None:
         others = [name for name in self._modes if name != self._home]
@@ -212,10 +214,16 @@ class Pace:
             self._meter.begin_window(now_s)
             self._judge_home(now_s, reading)
         elif reading and self._fresh:
-            other = self._best_other()
-            if other and self._believed(other) > (reading.measured + reading.doubt) * _MARGIN:
-                self._note(self._home, reading.measured)
-                self._leave_for(now_s, other)
+            self._judge_early(now_s, reading)
+
+    def _judge_early(self, now_s: float, reading: Reading) -> None:
+        """A clear case need not fill its window."""
+        at_most = reading.measured + reading.doubt
+        self._rescale(self._home, at_most)
+        other = self._best_other()
+        if other and self._believed(other) > at_most * _MARGIN:
+            self._note(self._home, reading.measured)
+            self._leave_for(now_s, other)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
         found, last, fresh = reading.measured, self._modes[self._home].measured, self._fresh
