@@ -1,10 +1,11 @@
 """The simulator against reality: pairs of the examples on the host device, one intra-op thread per job.
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
-steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise only
-adds. The factor of contention is fitted on the first pairs, side by side with room for both; all others are predicted
-with it. Beside the simulator's error stand those of predicting the sum and the maximum of the solo times, which are
-measured in the same way, and what the policy that it picks loses to the best one measured.
+steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
+only adds. Each job does as many steps as take about as long as those of the slowest alone. The factor of contention
+is fitted on the first pairs, side by side with room for both; all others are predicted with it. Beside the
+simulator's error stand those of predicting the sum and the maximum of the solo times, which are measured in the same
+way, and what the policy that it picks loses to the best one measured.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import itertools
 import shlex
 import statistics
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,17 +30,22 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Setting:
-    """What all measurements share. `few` and `many` are steps of each job."""
+    """What all measurements share. `few` and `many` are steps of the slowest example, `times` how many the others do
+    while it does one."""
 
     few: int
     many: int
     repeats: int
     cores: float
+    times: dict[str, float]
+
+    def steps(self, name: str, count: int) -> int:
+        return round(count * self.times[name])
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Seconds of `many - few` steps of both jobs."""
+    """Seconds of both jobs, from `few` to `many` steps."""
 
     pair: Pair
     share: float
@@ -55,10 +62,10 @@ class Compared:
 
 
 def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> float:
-    """Seconds of `many - few` steps."""
+    """Seconds from `few` to `many` steps."""
 
     def wall_s(steps: int) -> float:
-        jobs = [f"{EXAMPLES / name}.py --steps {steps}" for name in names]
+        jobs = [f"{EXAMPLES / name}.py --steps {setting.steps(name, steps)}" for name in names]
         return float(run_gpushare(jobs, budget, 1, "--policy", policy)["wall_s"])
 
     found: dict[int, list[float]] = {setting.few: [], setting.many: []}
@@ -70,11 +77,13 @@ def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) 
     return seconds
 
 
-def simulated_s(profiles: list[Profile], budget: int, policy: str, factor: float, setting: Setting) -> float:
+def simulated_s(
+    profiles: dict[str, Profile], budget: int, policy: str, factor: float, setting: Setting
+) -> float:
     def duration_s(steps: int) -> float:
         jobs = [
-            from_profile(p, str(i), iterations=steps, threads=p.cores_busy or 1.0)
-            for i, p in enumerate(profiles)
+            from_profile(p, name, iterations=setting.steps(name, steps), threads=p.cores_busy or 1.0)
+            for name, p in profiles.items()
         ]
         contention = Contention(setting.cores, factor)
         return simulate(
@@ -84,16 +93,17 @@ def simulated_s(profiles: list[Profile], budget: int, policy: str, factor: float
     return duration_s(setting.many) - duration_s(setting.few)
 
 
-def budget_of(profiles: list[Profile], share: float) -> int:
+def budget_of(jobs: Iterable[Profile], share: float) -> int:
     """A share of the sum of the peaks, but at least what the larger one needs beside the other's residue."""
+    profiles = list(jobs)
     least = max(p.peak_held_bytes + q.residue_bytes for p, q in itertools.permutations(profiles, 2))
     return max(least + 4 * PAGE, round(share * sum(p.peak_held_bytes for p in profiles)))
 
 
 def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) -> float:
     """The factor at which the simulated time of the pair side by side is the measured one, by bisection."""
-    both = [profiles[name] for name in pair]
-    budget = budget_of(both, ROOM)
+    both = {name: profiles[name] for name in pair}
+    budget = budget_of(both.values(), ROOM)
     real_s = measure(pair, budget, "unmanaged", setting)
     low, high = 1.0, 4.0
     for _ in range(20):
@@ -120,8 +130,8 @@ def compare(
 ) -> list[Compared]:
     found = []
     for pair, share, policy in itertools.product(pairs, shares, policies):
-        both = [profiles[name] for name in pair]
-        budget = budget_of(both, share)
+        both = {name: profiles[name] for name in pair}
+        budget = budget_of(both.values(), share)
         real_s = measure(pair, budget, policy, setting)
         simulated = simulated_s(both, budget, policy, factor, setting)
         alone = [solo_s[name] for name in pair]
@@ -157,7 +167,6 @@ def main() -> None:
     parser.add_argument("--name", default="simulation")
     parser.add_argument("--print", action="store_true", help="write no results")
     args = parser.parse_args()
-    setting = Setting(args.few, args.many, args.repeats, args.cores)
     names, policies = args.examples.split(","), args.policies.split(",")
     shares = [float(share) for share in args.budgets.split(",")]
     pairs = list(itertools.combinations(names, 2))
@@ -165,10 +174,12 @@ def main() -> None:
     if not rest:
         parser.error(f"{len(pairs)} pairs are too few: {args.fit} are fitted on, and none is left to predict")
     profiles = {name: Profile.from_json(profile(str(EXAMPLES / f"{name}.py"), 1), name) for name in names}
+    longest_s = max(p.iteration_s for p in profiles.values())
+    times = {name: longest_s / p.iteration_s for name, p in profiles.items()}
+    setting = Setting(args.few, args.many, args.repeats, args.cores, times)
 
     def run_s(pair: tuple[str, ...]) -> float:
-        of_steps = (args.few + args.many) * sum(profiles[name].iteration_s for name in pair)
-        return args.repeats * (2 * START_UP_S + of_steps)
+        return args.repeats * (2 * START_UP_S + (args.few + args.many) * longest_s * len(pair))
 
     seconds = sum(run_s((name,)) for name in names) + sum(map(run_s, fit))
     seconds += sum(map(run_s, rest)) * len(shares) * len(policies)
