@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
 from gpushare.units import format_bytes, parse_bytes
 from gpushare.views.plan import render_plan
+from gpushare.views.progress import Progress
 
 _SWEEP_POINTS = 16
 
@@ -96,7 +98,8 @@ def plan(
         ),
         known=known,
     )
-    report = work.report(sweep=sweep_budget)
+    with Progress() as progress:
+        report = work.report(sweep=sweep_budget, tell=progress.tell)
     if as_json:
         common.to_stdout(lambda: print(json.dumps(report)), "the plan")
     else:
@@ -125,7 +128,7 @@ class _Work:
     contention: Contention
     known: list[KnownFactor]
 
-    def report(self, *, sweep: bool) -> dict[str, Any]:
+    def report(self, *, sweep: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         """Simulate.
 
         :raises GpushareError: a simulation came to no end.
@@ -137,6 +140,7 @@ class _Work:
                 budget_bytes=self.budget_bytes,
                 page_bytes=self.page_bytes,
                 contention=self.contention,
+                tell=tell,
             )
             report["pairs"] = [k.to_json() for k in self.known]
             if sweep:
@@ -146,6 +150,7 @@ class _Work:
                     page_bytes=self.page_bytes,
                     contention=self.contention,
                     points=_SWEEP_POINTS,
+                    tell=tell,
                 )
         except SimulationStuck as error:
             raise GpushareError(

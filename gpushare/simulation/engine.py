@@ -89,7 +89,7 @@ class Engine:
             self._settle()
         self._look()
         self._tick()
-        self._planner.plan(self._accounts())
+        self._planner.plan(self.now_s, self._accounts())
         self._settle()
         if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
             raise SimulationStuck(", ".join(f"{r.job.name}: {r.place.value}" for r in self._waiting()))
@@ -98,6 +98,27 @@ class Engine:
     def running(self) -> bool:
         """Whether any job is still to come or to end."""
         return any(r.state is not State.OVER for r in self._runners)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether any job ever waited, for however short a time."""
+        return any(self._waited(r) > _INSTANT_S for r in self._runners)
+
+    def _waited(self, runner: Runner) -> float:
+        now_s = self.now_s - runner.waiting_since_s if runner.state is State.WAITING else 0.0
+        return max(runner.longest_wait_s, now_s)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any job ended before it had done all its iterations."""
+        return any(r.state is State.OVER and r.status != OK for r in self._runners)
+
+    @property
+    def all_have_run(self) -> bool | None:
+        """Whether every job came to iterate before another was over; None while that can't be told."""
+        if all(r.first_end_s is not None for r in self._runners):
+            return True
+        return False if any(r.state is State.OVER for r in self._runners) else None
 
     def outcomes(self) -> list[JobOutcome]:
         """Of each job, so far."""
@@ -194,7 +215,7 @@ class Engine:
             runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
         if runners:
             self._look_now()
-            self._planner.plan(self._accounts())
+            self._planner.plan(self.now_s, self._accounts())
 
     def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
@@ -297,6 +318,31 @@ class Engine:
         )
 
 
+def engine_for(
+    jobs: Sequence[SimulatedJob],
+    *,
+    policy: str,
+    budget_bytes: int,
+    contention: Contention,
+    page_bytes: int = PAGE_BYTES,
+    record: bool = True,
+) -> Engine:
+    """A run of these jobs under a policy of the product, by name, that has not begun.
+
+    :param record: keep the timeline.
+    """
+    return Engine(
+        jobs,
+        policy=POLICIES[policy],
+        mechanism=policy,
+        budget_bytes=budget_bytes,
+        contention=contention,
+        page_bytes=page_bytes,
+        modes=MODES.get(policy, ()) if len(jobs) > 1 else (),
+        record=record,
+    )
+
+
 def simulate(
     jobs: Sequence[SimulatedJob],
     *,
@@ -306,18 +352,13 @@ def simulate(
     page_bytes: int = PAGE_BYTES,
     record: bool = True,
 ) -> Outcome:
-    """Run all jobs to their end under a policy of the product, by name.
-
-    :param record: keep the timeline.
-    """
-    engine = Engine(
+    """Run all jobs to their end, as `engine_for` has them."""
+    engine = engine_for(
         jobs,
-        policy=POLICIES[policy],
-        mechanism=policy,
+        policy=policy,
         budget_bytes=budget_bytes,
         contention=contention,
         page_bytes=page_bytes,
-        modes=MODES.get(policy, ()) if len(jobs) > 1 else (),
         record=record,
     )
     with engine.governor as governor:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import cast
 
 from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling import meter
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
-from gpushare.scheduling.pace import Pace, Yields
-from gpushare.scheduling.policies import Policy
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+from gpushare.scheduling.pace import LOOK_S, Pace, Yields
+from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
+
+
+@lru_cache(maxsize=256)
+def _permits(policy: Hashable, snapshot: Snapshot) -> list[Permit]:
+    """Policies are pure, and runs of the same jobs, under other policies or again, begin alike."""
+    return cast(Policy, policy)(snapshot)
 
 
 class Planner:
@@ -23,6 +31,8 @@ class Planner:
         self._governor, self._policy, self._modes = governor, policy, modes
         self._pace = Pace()
         self._planned: tuple[int, str | None] | None = None
+        self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
+        self._planned_s = 0.0
         self._phases: dict[int, tuple[int, ...]] = {}
 
     @property
@@ -46,13 +56,18 @@ class Planner:
         jobs = {account: p for account, p in found.items() if p}
         self._pace.look(now_s, jobs, lambda: forecasts(self._snapshot(accounts, None), self._modes))
 
-    def plan(self, accounts: Sequence[int]) -> None:
-        """New permits, if anything that a policy looks at is new."""
+    def plan(self, now_s: float, accounts: Sequence[int]) -> None:
+        """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""
         seen = self._governor.version(), self._pace.mode
-        if seen == self._planned:
+        others = self._pace.mode, tuple(accounts), self._governor.pool().budget_bytes
+        if seen == self._planned or (others == self._planned_for and now_s < self._planned_s + LOOK_S):
             return
-        self._planned = seen
-        for permit in self._policy(self._snapshot(accounts, self._pace.mode)):
+        self._planned, self._planned_for, self._planned_s = seen, others, now_s
+        mode = self._pace.mode
+        policy = (
+            POLICIES[mode] if mode else self._policy
+        )  # a mode's permits are those of the policy of its name
+        for permit in _permits(cast(Hashable, policy), self._snapshot(accounts, mode)):
             self._governor.permit(permit.account, permit.after, permit.ordinal, round(permit.shift_s * 1e9))
 
     def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
