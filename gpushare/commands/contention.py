@@ -93,7 +93,7 @@ def learn_from(work: Run, device: str) -> dict[str, Any] | None:
 def _as_counted(work: Run, index: int) -> SimulatedJob:
     """The job with the solo time by which the run's yields were counted."""
     profile, result = work.profiles[index], work.results[index]
-    solo_s = work.telemetry.job(result.account or 0).solo_iteration_ns / 1e9
+    solo_s = work.yields["solo_s"].get(str(result.account))
     scale = solo_s / profile.iteration_s if solo_s and profile.iteration_s else 1.0
     times = tuple(t * scale for t in profile.time_s)
     counted = replace(profile, iteration_s=profile.iteration_s * scale, time_s=times)

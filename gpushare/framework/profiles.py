@@ -11,6 +11,7 @@ from gpushare.isolation import context
 from gpushare.native import shim
 
 STABLE_AFTER = 3  # profiled iterations
+_DISTURBED = 0.8  # as in `scheduling.meter`
 
 
 def stable(job: context.JobContext) -> bool:
@@ -62,5 +63,7 @@ def _solo_times(
     end_ns = curve.time_ns[-1]
     if found and found.iteration_s is not None:
         return [t / 1e9 for t in curve.time_ns], max(found.iteration_s, end_ns / 1e9)
+    if end_ns < _DISTURBED * solo_ns:  # by jobs that were setting up
+        solo_ns = end_ns
     scale = min(1.0, solo_ns / end_ns) if end_ns else 1.0
     return [t * scale / 1e9 for t in curve.time_ns], solo_ns / 1e9

@@ -12,6 +12,7 @@ _SETTLING_ITERATIONS = 2  # in which those of the mode before end
 
 
 _PHASE = math.log(1.1)
+_DISTURBED = 0.8  # of the profiled time; what is left out after the last allocation is less than the rest
 
 
 def phase(held_bytes: Sequence[int]) -> tuple[int, ...]:
@@ -21,6 +22,27 @@ def phase(held_bytes: Sequence[int]) -> tuple[int, ...]:
     """
     sizes = max(held_bytes, default=0), len(held_bytes)
     return tuple(round(math.log(size) / _PHASE) if size else 0 for size in sizes)
+
+
+class SoloTimes:
+    """What an iteration of each job takes alone.
+
+    That is the profiled one, which other jobs may have disturbed while they were setting up. No iteration is faster
+    beside others than alone, so where the measured curve has come to be clearly shorter, it is what counts.
+    """
+
+    def __init__(self) -> None:
+        self._shortest_ns: dict[int, int] = {}
+
+    def note(self, account: int, time_ns: Sequence[int]) -> None:
+        """The times of the job's curve now: without the work after its last allocation."""
+        if time_ns:
+            self._shortest_ns[account] = min(time_ns[-1], self._shortest_ns.get(account, time_ns[-1]))
+
+    def seconds(self, account: int, profiled_ns: int) -> float:
+        """Of one iteration."""
+        shortest_ns = self._shortest_ns.get(account, profiled_ns)
+        return (shortest_ns if 0 < shortest_ns < _DISTURBED * profiled_ns else profiled_ns) / 1e9
 
 
 @dataclass(frozen=True)

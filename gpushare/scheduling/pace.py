@@ -41,11 +41,15 @@ class ModeYield:
 
 @dataclass(frozen=True)
 class Yields:
-    """Of each mode that jobs have run in; the mode in force; what trials have lost, in seconds."""
+    """Of each mode that jobs have run in; the mode in force; what trials have lost, in seconds.
+
+    `solo_s`: an iteration of each job alone, by account, as it was last counted.
+    """
 
     modes: Mapping[str, ModeYield]
     mode: str | None
     lost_s: float
+    solo_s: Mapping[int, float]
 
     @property
     def turns_s(self) -> float:
@@ -64,6 +68,7 @@ class Yields:
         return {
             "modes": {name: {"seconds": m.seconds, "yield": m.measured} for name, m in self.modes.items()},
             "trials_lost_s": self.lost_s,
+            "solo_s": {str(account): seconds for account, seconds in self.solo_s.items()},
             "turns_s": self.turns_s,
             "yield_side_by_side": self.best_sharing,
             "yield_in_turns": turns.measured if turns else None,
@@ -95,6 +100,7 @@ class Pace:
         self._meter = Meter()
         self._looked_s: float | None = None
         self._elapsed_s = self._lost_s = 0.0
+        self._solo_s: dict[int, float] = {}
         self._seconds: dict[str, float] = {}
         self._known: dict[str, float] = {}
 
@@ -102,7 +108,7 @@ class Pace:
     def yields(self) -> Yields:
         """Of all modes in the whole run, each as last measured."""
         modes = {name: ModeYield(s, self._known.get(name)) for name, s in self._seconds.items()}
-        return Yields(modes, self.mode, self._lost_s)
+        return Yields(modes, self.mode, self._lost_s, dict(self._solo_s))
 
     @property
     def on_trial(self) -> bool:
@@ -133,6 +139,7 @@ class Pace:
             self._begin_anew(now_s)
         self._phases = phases
         if self.mode is not None:
+            self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
             self._meter.count(jobs)
             self._judge(now_s)
         return self.mode

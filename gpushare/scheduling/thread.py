@@ -38,6 +38,7 @@ class SchedulerThread:
         self._read_s, self._cost_s = 0.0, 0.0
         self._versions: dict[int, int] = {}
         self._phases: dict[int, tuple[int, ...]] = {}
+        self._solo = meter.SoloTimes()
         self._snapshot = Snapshot(0, ())
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -106,7 +107,10 @@ class SchedulerThread:
         if (versions, accounts, pool.budget_bytes) == (before, known, self._snapshot.budget_bytes):
             self._read_s = time.monotonic()
             return False
-        self._phases = {account: meter.phase(curve.held_bytes) for account, curve in curves.items() if curve}
+        for account, curve in curves.items():
+            if curve:
+                self._phases[account] = meter.phase(curve.held_bytes)
+                self._solo.note(account, curve.time_ns)
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         self._snapshot = Snapshot(pool.budget_bytes, jobs, reserved_bytes, self._snapshot.mode)
@@ -115,8 +119,9 @@ class SchedulerThread:
     def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, shim.Progress]) -> bool:
         """Whether another mode is in force."""
         jobs = {
-            account: Progress(p.iterations, p.solo_ns / 1e9, self._phases.get(account, ()))
+            account: Progress(p.iterations, self._solo.seconds(account, p.solo_ns), self._phases[account])
             for account, p in progress.items()
+            if account in self._phases
         }
         mode = self._pace.look(time.monotonic(), jobs, lambda: forecasts(self._snapshot, modes))
         if self._pace.settled and mode != self._told:

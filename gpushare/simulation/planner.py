@@ -34,6 +34,7 @@ class Planner:
         self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
         self._planned_s = 0.0
         self._phases: dict[int, tuple[int, ...]] = {}
+        self._solo = meter.SoloTimes()
 
     @property
     def looks_at_pace(self) -> bool:
@@ -80,6 +81,7 @@ class Planner:
         if curve is None:
             return None
         self._phases[account] = meter.phase(curve.held_bytes)
+        self._solo.note(account, curve.time_ns)
         return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
 
     def _progress(self, account: int) -> Progress | None:
@@ -89,4 +91,4 @@ class Planner:
         if account not in self._phases:
             self._curve(account)
         done = job.iterations + min(1.0, job.ordinal / job.curve_length)
-        return Progress(done, job.solo_ns / 1e9, self._phases[account])
+        return Progress(done, self._solo.seconds(account, job.solo_ns), self._phases[account])

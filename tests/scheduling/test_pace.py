@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpushare.scheduling.meter import Meter, Progress, phase
+from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
 from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, TURNS, Pace
 
 
@@ -221,6 +221,7 @@ def test_a_job_that_comes_or_goes_begins_anew() -> None:
     assert told.turns_s == pytest.approx(jobs.spent_s[TURNS], abs=LOOK_S)
     assert told.modes["zico"].measured == pytest.approx(0.8)
     as_json = told.to_json()
+    assert as_json["solo_s"] == {"1": 0.01, "2": 0.02, "3": 0.03}
     assert as_json["yield_side_by_side"] == pytest.approx(0.8)
     assert as_json["modes"][TURNS]["yield"] == as_json["yield_in_turns"] == pytest.approx(1.0)
 
@@ -245,6 +246,18 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     assert reading and reading.measured == pytest.approx((4 * 0.5 + 10 * 0.1) / 2.0)
     assert reading.doubt == pytest.approx(0.6 / 2 / 2.0) and not reading.full
     assert meter.lost_s(3.0, 1.5) == pytest.approx(3.0 - 3.0 / 1.5)
+
+
+def test_a_solo_time_that_was_disturbed_is_mended() -> None:
+    times = SoloTimes()
+    assert times.seconds(1, 10**8) == 0.1
+    times.note(1, [0, 5 * 10**7, 9 * 10**7])  # the rest of the iteration allocates nothing
+    assert times.seconds(1, 10**8) == 0.1
+    times.note(1, [0, 4 * 10**7, 6 * 10**7])
+    times.note(1, [0, 6 * 10**7, 11 * 10**7])  # slower again, beside others
+    assert times.seconds(1, 10**8) == 0.06
+    times.note(2, [])
+    assert times.seconds(2, 10**8) == 0.1
 
 
 def test_a_phase_is_of_size_not_of_small_change() -> None:
