@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Required, TypedDict, Unpack
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.pace import Yields
@@ -318,49 +319,28 @@ class Engine:
         )
 
 
-def engine_for(
-    jobs: Sequence[SimulatedJob],
-    *,
-    policy: str,
-    budget_bytes: int,
-    contention: Contention,
-    page_bytes: int = PAGE_BYTES,
-    record: bool = True,
-) -> Engine:
-    """A run of these jobs under a policy of the product, by name, that has not begun.
+class Settings(TypedDict, total=False):
+    """Of a run. `record`: keep the timeline, as is done unless told otherwise."""
 
-    :param record: keep the timeline.
-    """
-    return Engine(
-        jobs,
-        policy=POLICIES[policy],
-        mechanism=policy,
-        budget_bytes=budget_bytes,
-        contention=contention,
-        page_bytes=page_bytes,
-        modes=MODES.get(policy, ()) if len(jobs) > 1 else (),
-        record=record,
-    )
+    contention: Required[Contention]
+    page_bytes: int
+    record: bool
+
+
+def engine_for(
+    jobs: Sequence[SimulatedJob], policy: str, budget_bytes: int, **settings: Unpack[Settings]
+) -> Engine:
+    """A run of these jobs under a policy of the product, by name, that has not begun."""
+    modes = MODES.get(policy, ()) if len(jobs) > 1 else ()
+    known = POLICIES[policy]
+    return Engine(jobs, policy=known, mechanism=policy, budget_bytes=budget_bytes, modes=modes, **settings)
 
 
 def simulate(
-    jobs: Sequence[SimulatedJob],
-    *,
-    policy: str,
-    budget_bytes: int,
-    contention: Contention,
-    page_bytes: int = PAGE_BYTES,
-    record: bool = True,
+    jobs: Sequence[SimulatedJob], *, policy: str, budget_bytes: int, **settings: Unpack[Settings]
 ) -> Outcome:
     """Run all jobs to their end, as `engine_for` has them."""
-    engine = engine_for(
-        jobs,
-        policy=policy,
-        budget_bytes=budget_bytes,
-        contention=contention,
-        page_bytes=page_bytes,
-        record=record,
-    )
+    engine = engine_for(jobs, policy, budget_bytes, **settings)
     with engine.governor as governor:
         engine.run()
         return Outcome(

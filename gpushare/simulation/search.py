@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.engine import PAGE_BYTES, Engine, engine_for, simulate
+from gpushare.simulation.engine import PAGE_BYTES, Engine, Settings, engine_for, simulate
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK
 
@@ -72,14 +72,8 @@ def budgets(
     few = [replace(job, iterations=_few(job, jobs), arrival_s=0.0) for job in jobs]
 
     def holds(question: Callable[[Engine], bool], pages: int) -> bool:
-        engine = engine_for(
-            few,
-            policy=policy,
-            budget_bytes=pages * page_bytes,
-            contention=contention,
-            page_bytes=page_bytes,
-            record=False,
-        )
+        settings = Settings(contention=contention, page_bytes=page_bytes, record=False)
+        engine = engine_for(few, policy, pages * page_bytes, **settings)
         with engine.governor:
             return question(engine)
 

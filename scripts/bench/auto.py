@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import EXAMPLES, JOBS, KEEP_PAGES, profile, run_gpushare, run_plain, write
+from common import EXAMPLES, JOBS, KEEP_PAGES, add_output_options, profile, run_gpushare, run_plain, write
 
 SCRIPTS = {
     **{name: str(EXAMPLES / f"{name}.py") for name in ("digits_cnn", "autoencoder", "recurrent_lm")},
@@ -165,9 +165,7 @@ def main() -> None:
     parser.add_argument("--shares", default="0.8", help="budgets, in sums of both peaks")
     parser.add_argument("--iterations", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--estimate", action="store_true", help="say how long it takes, and end")
-    parser.add_argument("--name", default="auto")
-    parser.add_argument("--print", action="store_true", help="write no results")
+    add_output_options(parser, "auto")
     args = parser.parse_args()
     pairs, policies = [pair.split("+") for pair in args.pairs.split(",")], args.policies.split(",")
     shares = [float(share) for share in args.shares.split(",")]

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from common import EXAMPLES, profile, run_gpushare, write
+from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, from_profile, simulate
@@ -163,9 +163,7 @@ def main() -> None:
     parser.add_argument("--fit", type=int, default=2, help="pairs that the factor is fitted on")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cores", type=float, default=2)
-    parser.add_argument("--estimate", action="store_true", help="say how long it takes, and end")
-    parser.add_argument("--name", default="simulation")
-    parser.add_argument("--print", action="store_true", help="write no results")
+    add_output_options(parser, "simulation")
     args = parser.parse_args()
     names, policies = args.examples.split(","), args.policies.split(",")
     shares = [float(share) for share in args.budgets.split(",")]
