@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import click
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common
+from gpushare.commands.contention import KnownFactor, cores_here, known_factors, threads_of
 from gpushare.commands.profile import measure, why_none
 from gpushare.errors import GpushareError, RefusedError, UsageError
 from gpushare.jobs import JobSpec
@@ -22,6 +23,7 @@ from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
 from gpushare.units import format_bytes, parse_bytes
 from gpushare.views.plan import render_plan
+from gpushare.views.progress import Progress
 
 _SWEEP_POINTS = 16
 
@@ -42,14 +44,15 @@ _SWEEP_POINTS = 16
 )
 @click.option("--cores", type=click.FloatRange(1), help="Default: those of this machine.")
 @click.option(
-    "--threads", type=click.FloatRange(0.01), help="Cores a job keeps busy. Default: OMP_NUM_THREADS, or all."
+    "--threads",
+    type=click.FloatRange(0.01),
+    help="Cores each job keeps busy. Default: as measured in its profile, else OMP_NUM_THREADS, or all.",
 )
 @click.option(
     "--slowdown",
     type=click.FloatRange(1),
-    default=1.0,
-    show_default=True,
-    help="How much slower a job is beside each other one that computes.",
+    help="How much slower a job is beside each other one that computes. Default: of each pair what runs of the two "
+    "have taught, else 1.",
 )
 @click.option(
     "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."
@@ -65,7 +68,7 @@ def plan(
     iterations: int,
     cores: float | None,
     threads: float | None,
-    slowdown: float,
+    slowdown: float | None,
     stagger: float,
     sweep_budget: bool,
     as_json: bool,
@@ -82,15 +85,21 @@ def plan(
     device = common.check_device(device)
     entries = _entries(jobs, job_file)
     budget_bytes = _budget(budget)
-    cores = cores or float(len(os.sched_getaffinity(0)))
+    cores = cores or cores_here()
+    entries = _with_profiles(entries, device)
+    known = known_factors([entry.spec for entry in entries], device, slowdown)
     work = _Work(
-        jobs=_jobs(_with_profiles(entries, device), iterations, threads or _default_threads(cores), stagger),
+        jobs=_jobs(entries, iterations, threads, cores, stagger),
         page_bytes=min(e.profile.page_bytes for e in entries if e.profile),
         policies=tuple(dict.fromkeys(policies)) or POLICY_NAMES,
         budget_bytes=budget_bytes,
-        contention=Contention(cores, slowdown),
+        contention=Contention(
+            cores, slowdown or 1.0, {frozenset((k.first, k.second)): k.factor for k in known}
+        ),
+        known=known,
     )
-    report = work.report(sweep=sweep_budget)
+    with Progress() as progress:
+        report = work.report(sweep=sweep_budget, tell=progress.tell)
     if as_json:
         common.to_stdout(lambda: print(json.dumps(report)), "the plan")
     else:
@@ -117,8 +126,9 @@ class _Work:
     policies: tuple[str, ...]
     budget_bytes: int
     contention: Contention
+    known: list[KnownFactor]
 
-    def report(self, *, sweep: bool) -> dict[str, Any]:
+    def report(self, *, sweep: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         """Simulate.
 
         :raises GpushareError: a simulation came to no end.
@@ -130,7 +140,9 @@ class _Work:
                 budget_bytes=self.budget_bytes,
                 page_bytes=self.page_bytes,
                 contention=self.contention,
+                tell=tell,
             )
+            report["pairs"] = [k.to_json() for k in self.known]
             if sweep:
                 report["sweep"] = build_sweep(
                     self.jobs,
@@ -138,6 +150,7 @@ class _Work:
                     page_bytes=self.page_bytes,
                     contention=self.contention,
                     points=_SWEEP_POINTS,
+                    tell=tell,
                 )
         except SimulationStuck as error:
             raise GpushareError(
@@ -194,19 +207,23 @@ def _with_profiles(entries: list[_Entry], device: str) -> list[_Entry]:
     return entries
 
 
-def _jobs(entries: list[_Entry], iterations: int, threads: float, stagger_s: float) -> list[SimulatedJob]:
+def _jobs(
+    entries: list[_Entry], iterations: int, threads: float | None, cores: float, stagger_s: float
+) -> list[SimulatedJob]:
     found = [(entry.spec.name, entry.profile) for entry in entries if entry.profile]
     counts = iterations_for([p.iteration_s for _, p in found], iterations)
     steps = steps_for(counts)
     return [
-        from_profile(p, name, iterations=n, threads=threads, arrival_s=i * stagger_s, steps=steps)
+        from_profile(
+            p,
+            name,
+            iterations=n,
+            threads=threads or threads_of(p, cores),
+            arrival_s=i * stagger_s,
+            steps=steps,
+        )
         for i, ((name, p), n) in enumerate(zip(found, counts, strict=True))
     ]
-
-
-def _default_threads(cores: float) -> float:
-    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return float(told) if told.isdigit() and int(told) > 0 else cores
 
 
 def _budget(text: str | None) -> int:

@@ -6,11 +6,12 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gpushare import jobs as job_specs
-from gpushare.commands import common
+from gpushare.commands import common, contention
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, ORDERS, PRIORITY, JobSpec
 from gpushare.launcher import explain as explained
@@ -18,6 +19,7 @@ from gpushare.launcher import trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
+from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
 from gpushare.units import format_bytes
 from gpushare.views.explain import render_waits
 from gpushare.views.live import LiveScreen
@@ -31,9 +33,10 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("--budget", help="Memory for all jobs: 30GB, 8GiB, 50%. Default: what is free, less a reserve.")
 @click.option(
     "--policy",
-    type=click.Choice(["unmanaged", "temporal", "zico", "waterwave"]),
-    default="zico",
+    type=click.Choice(POLICY_NAMES),
+    default=DEFAULT_POLICY,
     show_default=True,
+    help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement.",
 )
 @click.option(
     "--order",
@@ -104,7 +107,7 @@ def run(
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     _keep_profiles(work, device)
-    _report(work, console, summary_file)
+    _report(work, console, summary_file, contention.learn_from(work, device))
     if explain:
         _explain(work, logs, console)
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
@@ -159,7 +162,9 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
             )
 
 
-def _report(work: Run, console: common.Console, summary_file: Path | None) -> None:
+def _report(
+    work: Run, console: common.Console, summary_file: Path | None, pair_factor: dict[str, Any] | None
+) -> None:
     plan = work.plan
     summary = build_summary(
         work.telemetry,
@@ -169,6 +174,7 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
         yields=work.yields,
         duration_s=work.duration_s,
     )
+    summary["pair_factor"] = pair_factor
     common.to_stdout(lambda: render_summary(summary, console), "the summary")
     if summary_file:
         try:

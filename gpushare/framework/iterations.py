@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
+from gpushare.framework import shares
 from gpushare.framework.inplace import around_call
 from gpushare.isolation import context
 from gpushare.native import shim
@@ -46,6 +47,7 @@ def install(after_mark: Callable[[context.JobContext], None] | None = None) -> N
 def begin(job: context.JobContext) -> None:
     """A job is there."""
     _progress[job.account] = _Progress()
+    shares.begin(job)
 
 
 def end(job: context.JobContext) -> None:
@@ -65,6 +67,11 @@ def _mark(job: context.JobContext) -> None:
     _progress[job.account].may_have_ended = False
     shim.iteration_watch(job.account, 0)
     shim.iteration_mark(job.account)
+    _marked(job)
+
+
+def _marked(job: context.JobContext) -> None:
+    shares.note(job)
     if _after_mark:
         _after_mark(job)
 
@@ -84,8 +91,7 @@ def _before_backward() -> None:
         progress.every_backward = True
     else:  # the shim has marked at the forward pass
         progress.may_have_ended = False
-        if _after_mark:
-            _after_mark(job)
+        _marked(job)
 
 
 def _after_backward() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
+from gpushare.framework import shares
 from gpushare.isolation import context
 from gpushare.native import shim
 
 STABLE_AFTER = 3  # profiled iterations
+_DISTURBED = 0.8  # as in `scheduling.meter`
 
 
 def stable(job: context.JobContext) -> bool:
@@ -29,6 +31,10 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     if curve is None or kinds is None:
         return None
     persistent, activation, temporary = kinds
+    progress = shim.progress(job.account)
+    solo_ns = progress.solo_ns if progress else curve.time_ns[-1]
+    found = shares.of(job, solo_ns)
+    times_s, iteration_s = _solo_times(curve, solo_ns, found)
     return {
         "torch": torch.__version__.split("+")[0],
         "device": "cpu",
@@ -39,6 +45,25 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
         "peak_held_bytes": max(curve.held_bytes),
         "peak_live_bytes": persistent + activation + temporary,
         "residue_bytes": curve.residue_bytes,
-        "iteration_s": curve.time_ns[-1] / 1e9,
-        "curve": {"held_bytes": curve.held_bytes, "time_s": [t / 1e9 for t in curve.time_ns]},
+        "iteration_s": iteration_s,
+        "cores_busy": found.cores_busy if found else None,
+        "python_share": found.python_share if found else None,
+        "curve": {"held_bytes": curve.held_bytes, "time_s": times_s},
     }
+
+
+def _solo_times(
+    curve: shim.NativeCurve, solo_ns: int, found: shares.Shares | None
+) -> tuple[list[float], float]:
+    """When the allocations of an iteration happen that runs alone, and how long it takes, in seconds.
+
+    The shim's times follow what jobs do beside each other. If others were there they are scaled to the iteration
+    that was measured alone; the work after an iteration's last allocation is in it.
+    """
+    end_ns = curve.time_ns[-1]
+    if found and found.iteration_s is not None:
+        return [t / 1e9 for t in curve.time_ns], max(found.iteration_s, end_ns / 1e9)
+    if end_ns < _DISTURBED * solo_ns:  # by jobs that were setting up
+        solo_ns = end_ns
+    scale = min(1.0, solo_ns / end_ns) if end_ns else 1.0
+    return [t * scale / 1e9 for t in curve.time_ns], solo_ns / 1e9

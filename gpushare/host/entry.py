@@ -57,7 +57,7 @@ def main(control_descriptor: int) -> int:
         runner.thread.join()
     _flush_log(control)
     bad_frees.tell(start["jobs"], control)
-    control.send("done", yields=vars(scheduler.yields))
+    control.send("done", yields=scheduler.yields.to_json())
     sys.stdout.flush()
     sys.stderr.flush()
     # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.

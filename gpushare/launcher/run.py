@@ -90,7 +90,7 @@ class Run:
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
         self.interrupted = self.host_died = False
-        self.yields: dict[str, float | None] = {}  # `scheduling.pace.Yields`, once all jobs have ended
+        self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
         self._logs = logs
@@ -199,8 +199,9 @@ class Run:
             elif event == "job_ended":
                 self._job_ended(message)
             elif event == "profile":
-                job = self.plan.jobs[message["job"]]
-                self.profiles[message["job"]] = Profile.from_host(job.command, message["profile"])
+                index = message["job"]
+                found = Profile.from_host(self.plan.jobs[index].command, message["profile"])
+                self.profiles[index] = found.refining(self.plan.profiles[index])
         return done
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def is_safe(open_iterations: Sequence[tuple[int, int, int]], available: int) -> 
 
 
 def fits_together(newcomer: GovernorCurve, running: Sequence[tuple[GovernorCurve, int]], room: int) -> bool:
-    """The forecast by itself: does an iteration that starts now fit with those that have come so far (an ordinal)?
+    """The forecast by itself: does an iteration that starts now fit with those that have made so many allocations?
 
     Sizes of the curves and `room` are pages here.
     """

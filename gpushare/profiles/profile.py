@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from gpushare.errors import UsageError
 
 FORMAT = "gpushare-profile"
-VERSION = 1
+VERSION, READ = 2, (1, 2)
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,11 @@ class Profile:
     """What one iteration of a job needs.
 
     Bytes in bytes, times in seconds. `held_bytes[k]` and `time_s[k]` belong to the k-th allocation of the
-    iteration. Persistent, activation and temporary bytes are live bytes at the peak. `iterations` is how many the job
-    did when it ran to its end; None if it never did.
+    iteration. Persistent, activation and temporary bytes are live bytes at the peak.
+
+    `cores_busy`: CPU seconds of all threads per second of its solo iterations; `python_share`: those of the thread that
+    runs the script, an upper bound of its share of the GIL. None where that was not measured (version 1 never did).
+    `iterations` is how many the job did when it ran to its end; None if it never did.
     """
 
     command: str
@@ -37,6 +40,17 @@ class Profile:
     held_bytes: tuple[int, ...]
     time_s: tuple[float, ...]
     iterations: int | None = None
+    cores_busy: float | None = None
+    python_share: float | None = None
+
+    def refining(self, before: Profile | None) -> Profile:
+        """With what an earlier profile of the same job knows better: what can only be measured with no job beside."""
+        if before is None or self.cores_busy is not None:
+            return self
+        python = before.python_share if self.python_share is None else self.python_share
+        return replace(
+            self, iteration_s=before.iteration_s, cores_busy=before.cores_busy, python_share=python
+        )
 
     @staticmethod
     def from_host(command: str, message: dict[str, Any]) -> Profile:
@@ -64,9 +78,10 @@ class Profile:
         """
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UsageError(f"{where} is not a gpushare profile")
-        if content.get("version") != VERSION:
+        if content.get("version") not in READ:
+            reads = " and ".join(map(str, READ))
             raise UsageError(
-                f"{where} has profile version {content.get('version')}, this gpushare reads {VERSION}"
+                f"{where} has profile version {content.get('version')}, this gpushare reads {reads}"
             )
         body = {k: v for k, v in content.items() if k not in ("format", "version", "command")}
         try:
@@ -86,6 +101,9 @@ class Profile:
             return "times must be numbers of seconds"
         if self.iterations is not None and (not isinstance(self.iterations, int) or self.iterations < 1):
             return "iterations must be a number"
+        shares = [share for share in (self.cores_busy, self.python_share) if share is not None]
+        if not all(isinstance(share, int | float) and share >= 0 for share in shares):
+            return "shares must be numbers"
         if not self.held_bytes or len(self.held_bytes) != len(self.time_s):
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
         if any(later < earlier for earlier, later in pairwise(self.time_s)):

@@ -19,8 +19,8 @@ def directory() -> Path:
     return Path(cache) / "gpushare" / "profiles"
 
 
-def path_for(spec: JobSpec, device: str) -> Path | None:
-    """File of the job's profile; None if what it runs can't be told from its source."""
+def key_for(spec: JobSpec, device: str) -> str | None:
+    """What names the job's profile; None if what it runs can't be told from its source."""
     if spec.source is None:
         return None
     what = {
@@ -32,8 +32,13 @@ def path_for(spec: JobSpec, device: str) -> Path | None:
         "torch": importlib.metadata.version("torch").split("+")[0],
         "device": device,
     }
-    key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-    return directory() / f"{key}.json"
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def path_for(spec: JobSpec, device: str) -> Path | None:
+    """File of the job's profile; None as `key_for`."""
+    key = key_for(spec, device)
+    return directory() / f"{key}.json" if key else None
 
 
 def find(spec: JobSpec, device: str) -> Profile | None:

@@ -1,102 +1,311 @@
-"""Whether jobs run side by side or take turns: what either yields is measured while they run.
+"""Which mode jobs run in: what each one yields is measured while they run.
 
-Two jobs that each fill the device, or the GIL, can lose by running side by side. The yield of a stretch of time
-is the solo time of the iterations done in it over its length: 1 is one job after the other.
+A mode is a policy that permits come from: a sharing one, or taking turns. Two jobs that each fill the device, or the
+GIL, can lose by running side by side, and of two ways of sharing the better one depends on the jobs. The yield of a
+stretch of time is the solo time of the iterations done in it over its length: 1 is one job after the other.
+
+The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
+(taking turns yields 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
+lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured, if nobody looks late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-_WORTH = 1.1  # sharing that yields this much is not put to the test
-_MARGIN = 1.02  # by which a mode on trial must be better
-_WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
-_FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before the other mode is tried again
+from gpushare.scheduling.meter import Jobs, Meter, Reading
+from gpushare.scheduling.snapshot import TURNS
+
+TRIALS_SHARE = 0.01
+LOOK_S, CLOSE_LOOK_S = 0.5, 0.1  # between two looks; while a verdict is near
+
+_WORTH = 1.25  # where sharing yields this much taking turns is not tried: solo times are not wrong by more
+_MARGIN = 1.02  # by which another mode must be better
+_CHANGED = 0.15  # a yield that has moved by this share is that of other iterations
+_FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
+_WINDOWS_OF_A_CHANGE = 4
+_LEAST_LOSS = 0.1  # of a trial's time, as it is expected
+
+Forecast = Callable[[], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a job has done past its profile: iterations, with a fraction, of `solo_s` seconds each when alone."""
+class ModeYield:
+    """For how long jobs ran in a mode, and solo seconds per second as last measured; None if never."""
 
-    iterations: float
-    solo_s: float
+    seconds: float
+    measured: float | None
 
 
 @dataclass(frozen=True)
 class Yields:
-    """Solo seconds per second, as last measured; None for what was not tried."""
+    """Of each mode that jobs have run in; the mode in force; what trials have lost, in seconds.
 
-    sharing: float | None
-    turns: float | None
-    turns_s: float
+    `solo_s`: an iteration of each job alone, by account, as it was last counted.
+    """
+
+    modes: Mapping[str, ModeYield]
+    mode: str | None
+    lost_s: float
+    solo_s: Mapping[int, float]
+
+    @property
+    def turns_s(self) -> float:
+        """For how long jobs took turns."""
+        return self.modes[TURNS].seconds if TURNS in self.modes else 0.0
+
+    @property
+    def best_sharing(self) -> float | None:
+        """The best yield of the modes that share; None if none was measured."""
+        found = (m.measured for name, m in self.modes.items() if name != TURNS and m.measured is not None)
+        return max(found, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the summary has it."""
+        turns = self.modes.get(TURNS)
+        return {
+            "modes": {name: {"seconds": m.seconds, "yield": m.measured} for name, m in self.modes.items()},
+            "trials_lost_s": self.lost_s,
+            "solo_s": {str(account): seconds for account, seconds in self.solo_s.items()},
+            "turns_s": self.turns_s,
+            "yield_side_by_side": self.best_sharing,
+            "yield_in_turns": turns.measured if turns else None,
+        }
+
+
+@dataclass
+class _Mode:
+    """What is known of a mode for the jobs at hand. `believed` is a forecast, or what was measured long ago."""
+
+    believed: float
+    measured: float | None = None
+    tried: bool = False
 
 
 class Pace:
-    """Compares the modes for the jobs at hand, and anew when they change."""
+    """Chooses among the modes for the jobs at hand, and anew when jobs come, go or change their phase."""
 
     def __init__(self) -> None:
-        self.turns = False
-        self._turns_s = 0.0
+        self.mode: str | None = None  # None: fewer than two jobs are there
+        self._modes: dict[str, _Mode] = {}
+        self._home = ""  # the mode that is not on trial
+        self._fresh = False  # home was taken for what is believed of it
+        self._before: float | None = None  # yield of the mode that was left for a belief
+        self._scale = 1.0  # of what was measured to what was believed, of sharing modes
+        self._stay, self._windows_left = _FIRST_STAY, 0
+        self._windows_here, self._reference = 0, 0.0  # at home; its yield when it was taken
+        self._phases: dict[int, tuple[int, ...]] = {}
+        self._meter = Meter()
         self._looked_s: float | None = None
-        self._known = Yields(None, None, 0.0)
-        self._begin: tuple[float, float] | None = None
-        self._yields: dict[bool, float] = {}
-        self._restart(frozenset(), 0.0)
+        self._elapsed_s = self._lost_s = 0.0
+        self._solo_s: dict[int, float] = {}
+        self._seconds: dict[str, float] = {}
+        self._known: dict[str, float] = {}
 
     @property
     def yields(self) -> Yields:
-        """Of the jobs at hand, or the last that there were; and for how long jobs took turns."""
-        return replace(self._known, turns_s=self._turns_s)
+        """Of all modes in the whole run, each as last measured."""
+        modes = {name: ModeYield(s, self._known.get(name)) for name, s in self._seconds.items()}
+        return Yields(modes, self.mode, self._lost_s, dict(self._solo_s))
 
     @property
     def on_trial(self) -> bool:
-        """Whether the mode is only being measured."""
-        return self._trial
+        """Whether the mode is only being tried."""
+        return self.mode is not None and self.mode != self._home
 
-    def look(self, now_s: float, jobs: Mapping[int, Progress]) -> bool:
-        """Whether the jobs, by account, should take turns from now on. To be called several times a second."""
-        if self.turns and self._looked_s is not None:
-            self._turns_s += now_s - self._looked_s
+    @property
+    def settled(self) -> bool:
+        """Whether the mode in force is measured, and there to stay."""
+        return self.mode is not None and not self.on_trial and not self._fresh
+
+    @property
+    def look_again_s(self) -> float:
+        """When to look next, from now."""
+        return CLOSE_LOOK_S if self.on_trial or self._fresh else LOOK_S
+
+    def look(self, now_s: float, jobs: Jobs, forecast: Forecast) -> str | None:
+        """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
+
+        :param forecast: the yield of each mode for the jobs at hand, the first of equals preferred; called when
+            they change.
+        """
+        self._count_time(now_s)
+        phases = {account: job.phase for account, job in jobs.items()}
+        if phases.keys() != self._phases.keys():
+            self._restart(now_s, jobs, forecast)
+        elif phases != self._phases and self.mode is not None:
+            self._begin_anew(now_s)
+        self._phases = phases
+        if self.mode is not None:
+            self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
+            self._meter.count(jobs)
+            self._judge(now_s)
+        return self.mode
+
+    def _count_time(self, now_s: float) -> None:
+        if self._looked_s is not None and self.mode is not None:
+            passed_s = now_s - self._looked_s
+            self._seconds[self.mode] = self._seconds.get(self.mode, 0.0) + passed_s
+            self._elapsed_s += passed_s
         self._looked_s = now_s
-        if frozenset(jobs) != self._accounts:
-            self._restart(frozenset(jobs), now_s)
-        if len(jobs) < 2:
-            return self.turns
-        longest_s = max(job.solo_s for job in jobs.values())
-        done_s = sum(job.iterations * job.solo_s for job in jobs.values())
-        if self._begin is None:
-            if now_s >= self._changed_s + 2 * longest_s:  # iterations of the mode before have ended
-                self._begin = now_s, done_s
-        elif now_s - self._begin[0] >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s):
-            then_s, before_s = self._begin
-            self._yields[self.turns] = (done_s - before_s) / (now_s - then_s)
-            self._begin = now_s, done_s
-            self._known = Yields(self._yields.get(False), self._yields.get(True), self._turns_s)
-            self._decide(now_s)
-        return self.turns
 
-    def _restart(self, accounts: frozenset[int], now_s: float) -> None:
-        self._accounts = accounts
-        self._yields = {}
-        self._stay = self._windows_left = _FIRST_STAY
-        self._switch(now_s, turns=False, trial=False)
+    def _restart(self, now_s: float, jobs: Jobs, forecast: Forecast) -> None:
+        """Other jobs are there."""
+        self._stop_trial(now_s)
+        self._meter.restart(jobs)
+        self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
+        found = forecast() if len(jobs) > 1 else {}
+        self._modes = {name: _Mode(believed) for name, believed in found.items()}
+        self.mode = None
+        if found:
+            best = max(found, key=lambda name: found[name])
+            self._take(now_s, TURNS if found[best] <= found.get(TURNS, 0.0) * _MARGIN else best)
 
-    def _switch(self, now_s: float, *, turns: bool, trial: bool) -> None:
-        self.turns, self._trial, self._changed_s = turns, trial, now_s
-        self._begin = None
+    def _begin_anew(self, now_s: float) -> None:
+        """The jobs have changed their phase: what was measured is only believed from now on."""
+        self._stop_trial(now_s)
+        self._forget(list(self._modes))
+        self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
+        self._take(now_s, self._home)
 
-    def _decide(self, now_s: float) -> None:
-        here, other = self._yields[self.turns], self._yields.get(not self.turns)
-        if self._trial:
-            better = other is None or here > other * _MARGIN
-            self._trial = False
-            self._windows_left, self._stay = self._stay, min(2 * self._stay, _LONGEST_STAY)
-            if not better:
-                self._switch(now_s, turns=not self.turns, trial=False)
-        elif not self.turns and here >= _WORTH:
+    def _forget(self, names: list[str]) -> None:
+        beliefs = {name: self._believed(name) for name in names}
+        for name, believed in beliefs.items():
+            self._modes[name] = _Mode(believed)
+        self._scale = 1.0
+
+    # Modes
+
+    def _believed(self, name: str) -> float:
+        mode = self._modes[name]
+        if mode.measured is not None:
+            return mode.measured
+        return mode.believed * (1.0 if name == TURNS else self._scale)
+
+    def _here(self) -> float:
+        return self._modes[self._home].measured or 0.0
+
+    def _note(self, name: str, measured: float) -> None:
+        self._rescale(name, measured)
+        self._modes[name].measured, self._modes[name].tried = measured, True
+        self._known[name] = measured
+
+    def _rescale(self, name: str, measured: float) -> None:
+        if name != TURNS and self._modes[name].believed > 0:
+            self._scale = measured / self._modes[name].believed
+
+    def _best_other(self) -> str | None:
+        others = [name for name in self._modes if name != self._home]
+        return max(others, key=self._believed, default=None)
+
+    def _switch(self, now_s: float, name: str) -> None:
+        self.mode = name
+        self._meter.switch(now_s)
+
+    def _take(self, now_s: float, name: str) -> None:
+        """Run in this mode until another one is better."""
+        self._home = name
+        self._fresh = self._modes[name].measured is None
+        self._windows_here, self._reference = 0, 0.0
+        self._switch(now_s, name)
+
+    # Verdicts
+
+    def _judge(self, now_s: float) -> None:
+        reading = self._meter.read(now_s)
+        if self.on_trial:
+            self._judge_trial(now_s, reading)
+        elif reading and reading.full:
+            self._meter.begin_window(now_s)
+            self._judge_home(now_s, reading)
+        elif reading and self._fresh:
+            self._judge_early(now_s, reading)
+
+    def _judge_early(self, now_s: float, reading: Reading) -> None:
+        """A clear case need not fill its window."""
+        at_most = reading.measured + reading.doubt
+        self._rescale(self._home, at_most)
+        other = self._best_other()
+        if other and self._believed(other) > at_most * _MARGIN:
+            self._note(self._home, reading.measured)
+            self._leave_for(now_s, other)
+
+    def _judge_home(self, now_s: float, reading: Reading) -> None:
+        found, last, fresh = reading.measured, self._modes[self._home].measured, self._fresh
+        changed = self._has_changed(reading)
+        if changed:
+            self._forget([name for name in self._modes if name != self._home])
+            self._reference, self._windows_here = found, 0
+        self._note(self._home, found if last is None or changed else (found + last) / 2)
+        self._reference = self._reference or found
+        self._fresh = False
+        self._windows_here += 1
+        self._windows_left = max(0, self._windows_left - 1)
+        other = self._best_other()
+        may_leave = fresh or changed or self._windows_left == 0
+        if other and may_leave and self._believed(other) > self._here() * _MARGIN:
+            self._leave_for(now_s, other)
             return
-        elif other is None or self._windows_left == 0:
-            self._switch(now_s, turns=not self.turns, trial=True)
-        else:
-            self._windows_left -= 1
+        self._before = None
+        if name := self._to_try():
+            self._modes[name].tried = True
+            self._switch(now_s, name)
+
+    def _has_changed(self, reading: Reading) -> bool:
+        moved = abs(reading.measured - self._reference)
+        surely = moved > _CHANGED * self._reference + reading.doubt
+        return surely and self._windows_here >= _WINDOWS_OF_A_CHANGE
+
+    def _leave_for(self, now_s: float, other: str) -> None:
+        """Another mode is better, as measured or believed."""
+        self._lost_s += self._meter.lost_s(now_s, self._before)
+        self._before = self._here() if self._modes[other].measured is None else None
+        self._lengthen_stay()
+        self._take(now_s, other)
+
+    def _lengthen_stay(self) -> None:
+        self._windows_left, self._stay = self._stay, min(2 * self._stay, _LONGEST_STAY)
+
+    # Trials
+
+    @property
+    def _left_s(self) -> float:
+        """What trials may still lose; below nought after a mode was taken for a belief that was wrong."""
+        return TRIALS_SHARE * self._elapsed_s - self._lost_s
+
+    def _to_try(self) -> str | None:
+        """The mode whose trial is due and can be afforded; None if there is none."""
+        due = [name for name in self._modes if self._is_due(name)]
+        if not due or not self._here():
+            return None
+        name = max(due, key=self._believed)
+        lost_share = max(_LEAST_LOSS, 1 - self._believed(name) / self._here())
+        affordable = self._left_s >= max(lost_share * self._meter.trial_s, 2 * CLOSE_LOOK_S)
+        return name if affordable else None
+
+    def _is_due(self, name: str) -> bool:
+        if name == self._home or (name == TURNS and self._here() >= _WORTH):
+            return False
+        return self._windows_left == 0 or not self._modes[name].tried
+
+    def _judge_trial(self, now_s: float, reading: Reading | None) -> None:
+        here = self._here()
+        if reading and (reading.full or reading.measured + reading.doubt < here):
+            self._note(self.mode or self._home, reading.measured)
+            self._end_trial(now_s, better=reading.full and reading.measured > here * _MARGIN)
+        elif self._meter.lost_s(now_s, here) + CLOSE_LOOK_S > self._left_s:
+            self._end_trial(now_s, better=False)
+
+    def _end_trial(self, now_s: float, *, better: bool) -> None:
+        tried = self.mode or self._home
+        self._stop_trial(now_s)
+        self._lengthen_stay()
+        self._before = None
+        self._take(now_s, tried if better else self._home)
+
+    def _stop_trial(self, now_s: float) -> None:
+        if self.on_trial:
+            self._lost_s += self._meter.lost_s(now_s, self._here())
+            self.mode = self._home

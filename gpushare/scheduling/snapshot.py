@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+TURNS = "temporal"  # the mode in which one job's iterations run at a time
+
 
 @dataclass(frozen=True)
 class IterationCurve:
@@ -39,13 +41,19 @@ class Snapshot:
     """All jobs that have not ended, and what they share.
 
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
-    `take_turns`: side by side, the jobs are slower than one after the other (`pace`).
+    `mode`: the policy that permits come from, of those that the policy may choose among (`pace`); None: it has not
+    been chosen.
     """
 
     budget_bytes: int
     jobs: tuple[JobState, ...]
     reserved_bytes: int = 0
-    take_turns: bool = False
+    mode: str | None = None
+
+    @property
+    def take_turns(self) -> bool:
+        """Whether side by side the jobs are slower than one after the other."""
+        return self.mode == TURNS
 
 
 @dataclass(frozen=True)

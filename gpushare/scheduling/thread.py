@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gpushare.jobs import PRIORITY
 from gpushare.native import shim, usage
+from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue
+from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import Pace, Progress, Yields
-from gpushare.scheduling.policies import POLICIES, SHARING
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
+from gpushare.scheduling.pace import LOOK_S, Pace, Yields
+from gpushare.scheduling.policies import MODES, POLICIES
+from gpushare.scheduling.snapshot import TURNS, IterationCurve, JobState, Permit, Snapshot, compress
 
-_LOOK_EVERY_NS = 500_000_000
+_SHARE = 0.02  # of a core for reading curves that have been refined, and planning with them
 
 Note = Callable[[str], None]
 
@@ -35,12 +38,17 @@ class SchedulerThread:
         self._order = order
         self._ranks: dict[int, int] = {}
         self._queue = Queue(_room_bytes, _measured)
-        self._policy, self._shares = POLICIES[policy], policy in SHARING
+        self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note
         self._pace = Pace()
-        self._told = False
+        self._told = policy  # the mode that the user takes to be in force
         self._jobs: dict[int, Claimant] = {}  # as they were added
-        self._looked_at: tuple[dict[int, int], bool, int] | None = None
+        self._read_for: object = None
+        self._read_s, self._cost_s = 0.0, 0.0
+        self._versions: dict[int, int] = {}
+        self._phases: dict[int, tuple[int, ...]] = {}
+        self._solo = meter.SoloTimes()
+        self._snapshot = Snapshot(0, ())
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpushare-scheduler", daemon=True)
@@ -57,7 +65,7 @@ class SchedulerThread:
 
     @property
     def yields(self) -> Yields:
-        """What running side by side and taking turns were measured to yield."""
+        """What each mode was measured to yield."""
         return self._pace.yields
 
     def add_job(self, account: int, *, priority: int = 0, total_iterations: int | None = None) -> None:
@@ -97,51 +105,81 @@ class SchedulerThread:
     def _run(self) -> None:
         seen = 0
         while not self._ending.is_set():
-            seen = shim.wait_change(seen, _LOOK_EVERY_NS)
-            self._plan()
+            before, seen = seen, shim.wait_change(seen, round(self._pace.look_again_s * 1e9))
+            self._plan(news=seen != before)
 
-    def _plan(self) -> None:
+    def _plan(self, *, news: bool) -> None:
         with self._lock:
-            jobs_now = dict(self._jobs)
-        accounts = tuple(jobs_now)
-        self._publish_ranks(jobs_now.values())
+            jobs = dict(self._jobs)
+        accounts = tuple(jobs)
+        progress = {account: p for account in accounts if (p := shim.progress(account))}
+        self._publish_ranks(jobs.values(), progress)
+        pool = shim.pool_state()
+        read_for = accounts, frozenset(progress), pool.budget_bytes
+        begin_s = time.monotonic()
+        changed = False
+        if read_for != self._read_for or self._is_due(begin_s, news):
+            self._read_for = read_for
+            changed = self._read(accounts, pool)
+        if self._modes:
+            changed = self._choose_mode(self._modes, progress) or changed
+        if changed:
+            for permit in self._policy(self._snapshot):
+                shift_ns = round(permit.shift_s * 1e9)
+                shim.permit_set(permit.account, permit.after, native_ordinal(permit), shift_ns)
+            self._read_s = time.monotonic()
+            self._cost_s = self._read_s - begin_s
+
+    def _is_due(self, now_s: float, news: bool) -> bool:
+        """Whether to look at refined curves; who comes or goes is looked at in any case."""
+        return now_s - self._read_s >= max(0.0 if news else LOOK_S, self._cost_s / _SHARE)
+
+    def _read(self, accounts: tuple[int, ...], pool: shim.PoolState) -> bool:
+        """A new snapshot; whether there is anything new in it."""
         curves = {account: shim.curve_get(account) for account in accounts}
         versions = {account: curve.version for account, curve in curves.items() if curve}
-        take_turns = self._shares and self._look_at_pace(accounts)
-        pool = shim.pool_state()
-        looked_at = versions, take_turns, pool.budget_bytes
-        if looked_at == self._looked_at:
-            return
-        self._looked_at = looked_at
+        before, self._versions = self._versions, versions
+        known = tuple(job.account for job in self._snapshot.jobs)
+        if (versions, accounts, pool.budget_bytes) == (before, known, self._snapshot.budget_bytes):
+            self._read_s = time.monotonic()
+            return False
+        for account, curve in curves.items():
+            if curve:
+                self._phases[account] = meter.phase(curve.held_bytes)
+                self._solo.note(account, curve.time_ns)
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved_bytes, take_turns)):
-            shim.permit_set(permit.account, permit.after, native_ordinal(permit), round(permit.shift_s * 1e9))
+        self._snapshot = Snapshot(pool.budget_bytes, jobs, reserved_bytes, self._snapshot.mode)
+        return True
 
-    def _publish_ranks(self, jobs: Collection[Claimant]) -> None:
-        if orders.NATIVE[self._order] != "ranked":
-            return
-        now = []
-        for job in jobs:
-            found = shim.progress(job.account)
-            now.append(
-                replace(job, iterations=found.iterations, solo_s=found.solo_ns / 1e9) if found else job
-            )
+    def _publish_ranks(self, jobs: Collection[Claimant], progress: dict[int, shim.Progress]) -> None:
+        now = [
+            replace(job, iterations=p.iterations, solo_s=p.solo_ns / 1e9)
+            if (p := progress.get(job.account))
+            else job
+            for job in jobs
+        ]
         for account, rank in orders.ranks(self._order, now).items():
             if self._ranks.get(account) != rank:
                 self._ranks[account] = rank
                 shim.rank_set(account, rank)
 
-    def _look_at_pace(self, accounts: Sequence[int]) -> bool:
-        found = {account: shim.progress(account) for account in accounts}
-        jobs = {account: Progress(p.iterations, p.solo_ns / 1e9) for account, p in found.items() if p}
-        take_turns = self._pace.look(time.monotonic(), jobs)
-        if len(jobs) < 2:
-            self._told = False
-        elif not self._pace.on_trial and take_turns != self._told:
-            self._told = take_turns
-            self._note(_what_changed(take_turns, self._pace.yields))
-        return take_turns
+    def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, shim.Progress]) -> bool:
+        """Whether another mode is in force."""
+        jobs = {
+            account: Progress(p.iterations, self._solo.seconds(account, p.solo_ns), self._phases[account])
+            for account, p in progress.items()
+            if account in self._phases
+        }
+        mode = self._pace.look(time.monotonic(), jobs, lambda: forecasts(self._snapshot, modes))
+        if self._pace.settled and mode != self._told:
+            self._note(_what_changed(self._pace.yields))
+            self._told = mode or self._name
+        if mode == self._snapshot.mode:
+            return False
+        before = self._snapshot
+        self._snapshot = Snapshot(before.budget_bytes, before.jobs, before.reserved_bytes, mode)
+        return True
 
 
 def native_ordinal(permit: Permit) -> int:
@@ -151,13 +189,14 @@ def native_ordinal(permit: Permit) -> int:
     return shim.NEVER if permit.ordinal is None else permit.ordinal
 
 
-def _what_changed(take_turns: bool, yields: Yields) -> str:
-    if not take_turns:
-        return "the jobs run side by side again"
-    return (
-        f"the jobs take turns: side by side they ran at {yields.sharing:.2f} times the pace of one after the "
-        f"other, in turns at {yields.turns:.2f}"
-    )
+def _what_changed(yields: Yields) -> str:
+    """The mode in force, and what was measured of the others."""
+    measured = {name: m.measured for name, m in yields.modes.items() if m.measured is not None}
+    here = measured.pop(yields.mode or "", 0.0)
+    how = "take turns" if yields.mode == TURNS else f"run side by side by {yields.mode}"
+    others = [f"{'in turns' if name == TURNS else name} {measured[name]:.2f}" for name in measured]
+    beside = f" ({', '.join(others)})" if others else ""
+    return f"the jobs {how}: {here:.2f} times the pace of one after the other{beside}"
 
 
 def _curve(curve: shim.NativeCurve | None) -> IterationCurve | None:

@@ -1,14 +1,15 @@
 """A virtual clock and a contention model under the product's own policies, doors and safety check."""
 
-from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies import DEFAULT, POLICIES
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine, SimulationStuck, simulate
 from gpushare.simulation.job import SimulatedJob, from_profile
 from gpushare.simulation.outcome import JobOutcome, Outcome
 
-POLICY_NAMES = tuple(POLICIES)
+POLICY_NAMES, DEFAULT_POLICY = tuple(POLICIES), DEFAULT
 
 __all__ = [
+    "DEFAULT_POLICY",
     "POLICY_NAMES",
     "Contention",
     "Engine",

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Required, TypedDict, Unpack
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
-from gpushare.scheduling.pace import Pace
-from gpushare.scheduling.policies import POLICIES, SHARING, Policy
+from gpushare.scheduling.pace import Yields
+from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome, Outcome
-from gpushare.simulation.planner import LOOK_EVERY_S, Planner
+from gpushare.simulation.planner import Planner
 from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
@@ -35,7 +36,7 @@ class Engine:
     """One simulated run.
 
     :param policy: publishes permits; `mechanism` is the governor's own policy ("zico" where permits count).
-    :param pace: as `Planner` takes it.
+    :param modes: as `Planner` takes them.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class Engine:
         budget_bytes: int,
         contention: Contention,
         page_bytes: int = PAGE_BYTES,
-        pace: Pace | None = None,
+        modes: Sequence[str] = (),
         record: bool = True,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
-        self._planner = Planner(self.governor, policy, pace)
+        self._planner = Planner(self.governor, policy, modes)
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
@@ -89,7 +90,7 @@ class Engine:
             self._settle()
         self._look()
         self._tick()
-        self._planner.plan(self._accounts())
+        self._planner.plan(self.now_s, self._accounts())
         self._settle()
         if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
             raise SimulationStuck(", ".join(f"{r.job.name}: {r.place.value}" for r in self._waiting()))
@@ -98,6 +99,27 @@ class Engine:
     def running(self) -> bool:
         """Whether any job is still to come or to end."""
         return any(r.state is not State.OVER for r in self._runners)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether any job ever waited, for however short a time."""
+        return any(self._waited(r) > _INSTANT_S for r in self._runners)
+
+    def _waited(self, runner: Runner) -> float:
+        now_s = self.now_s - runner.waiting_since_s if runner.state is State.WAITING else 0.0
+        return max(runner.longest_wait_s, now_s)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any job ended before it had done all its iterations."""
+        return any(r.state is State.OVER and r.status != OK for r in self._runners)
+
+    @property
+    def all_have_run(self) -> bool | None:
+        """Whether every job came to iterate before another was over; None while that can't be told."""
+        if all(r.first_end_s is not None for r in self._runners):
+            return True
+        return False if any(r.state is State.OVER for r in self._runners) else None
 
     def outcomes(self) -> list[JobOutcome]:
         """Of each job, so far."""
@@ -119,9 +141,9 @@ class Engine:
         return max(0.0, self._window_end[0] - self._window_begin[0])
 
     @property
-    def turns_s(self) -> float:
-        """For how long the jobs took turns."""
-        return self._planner.turns_s
+    def yields(self) -> Yields:
+        """For how long the jobs ran in each mode, and what it was measured to yield."""
+        return self._planner.yields
 
     # Time
 
@@ -134,7 +156,7 @@ class Engine:
             quiet = bool(times) and self._ticked_s > self._happened_s
             times.append(self._ticked_s + _IDLE_TICK_S if quiet else self._next_tick())
         if self._planner.looks_at_pace:
-            times.append(self._looked_s + LOOK_EVERY_S)
+            times.append(self._looked_s + self._planner.look_again_s)
         return max(self.now_s, min(times))
 
     def _next_tick(self) -> float:
@@ -165,7 +187,11 @@ class Engine:
         return [r.account for r in self._runners if r.account and r.state is not State.OVER]
 
     def _look(self) -> None:
-        if self._planner.looks_at_pace and self.now_s >= self._looked_s + LOOK_EVERY_S - _INSTANT_S:
+        if self.now_s >= self._looked_s + self._planner.look_again_s - _INSTANT_S:
+            self._look_now()
+
+    def _look_now(self) -> None:
+        if self._planner.looks_at_pace:
             self._looked_s = self.now_s
             self._planner.look(self.now_s, self._accounts())
 
@@ -189,7 +215,8 @@ class Engine:
             times_ns = [round(t * 1e9) for t in job.time_s]
             runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
         if runners:
-            self._planner.plan(self._accounts())
+            self._look_now()
+            self._planner.plan(self.now_s, self._accounts())
 
     def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
@@ -292,29 +319,28 @@ class Engine:
         )
 
 
-def simulate(
-    jobs: Sequence[SimulatedJob],
-    *,
-    policy: str,
-    budget_bytes: int,
-    contention: Contention,
-    page_bytes: int = PAGE_BYTES,
-    record: bool = True,
-) -> Outcome:
-    """Run all jobs to their end under a policy of the product, by name.
+class Settings(TypedDict, total=False):
+    """Of a run. `record`: keep the timeline, as is done unless told otherwise."""
 
-    :param record: keep the timeline.
-    """
-    engine = Engine(
-        jobs,
-        policy=POLICIES[policy],
-        mechanism=policy,
-        budget_bytes=budget_bytes,
-        contention=contention,
-        page_bytes=page_bytes,
-        pace=Pace() if policy in SHARING and len(jobs) > 1 else None,
-        record=record,
-    )
+    contention: Required[Contention]
+    page_bytes: int
+    record: bool
+
+
+def engine_for(
+    jobs: Sequence[SimulatedJob], policy: str, budget_bytes: int, **settings: Unpack[Settings]
+) -> Engine:
+    """A run of these jobs under a policy of the product, by name, that has not begun."""
+    modes = MODES.get(policy, ()) if len(jobs) > 1 else ()
+    known = POLICIES[policy]
+    return Engine(jobs, policy=known, mechanism=policy, budget_bytes=budget_bytes, modes=modes, **settings)
+
+
+def simulate(
+    jobs: Sequence[SimulatedJob], *, policy: str, budget_bytes: int, **settings: Unpack[Settings]
+) -> Outcome:
+    """Run all jobs to their end, as `engine_for` has them."""
+    engine = engine_for(jobs, policy, budget_bytes, **settings)
     with engine.governor as governor:
         engine.run()
         return Outcome(
@@ -324,7 +350,8 @@ def simulate(
             window_s=engine.window_s,
             pool_peak_bytes=engine.pool_peak_bytes,
             headroom_bytes=governor.pool().headroom_bytes,
-            turns_s=engine.turns_s,
+            turns_s=engine.yields.turns_s,
+            modes_s={name: mode.seconds for name, mode in engine.yields.modes.items()},
             jobs=tuple(engine.outcomes()),
             timeline=engine.timeline,
         )

@@ -61,7 +61,7 @@ class Outcome:
     """A run of all jobs under one policy and budget.
 
     `window_s`: how long all jobs were there, from the last arrival to the first good end. A job that only waited
-    was there too.
+    was there too. `modes_s`: for how long two jobs or more ran in each mode, where the policy chooses among some.
     """
 
     policy: str
@@ -71,6 +71,7 @@ class Outcome:
     pool_peak_bytes: int
     headroom_bytes: int
     turns_s: float
+    modes_s: dict[str, float]
     jobs: tuple[JobOutcome, ...]
     timeline: tuple[Held, ...]
 

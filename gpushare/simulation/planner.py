@@ -1,66 +1,96 @@
-"""The scheduler thread's work in virtual time: snapshots, the policy, its permits, and whether jobs take turns."""
+"""The scheduler thread's work in virtual time: snapshots, the policy, its permits, and the mode that jobs run in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import cast
 
 from gpushare.native.simulation import SimulatedGovernor
-from gpushare.scheduling.pace import Pace, Progress
-from gpushare.scheduling.policies import Policy
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+from gpushare.scheduling import meter
+from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.meter import Progress
+from gpushare.scheduling.pace import LOOK_S, Pace, Yields
+from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
 from gpushare.scheduling.thread import native_ordinal
 
-LOOK_EVERY_S = 0.5  # as the scheduler thread does
+
+@lru_cache(maxsize=256)
+def _permits(policy: Hashable, snapshot: Snapshot) -> list[Permit]:
+    """Policies are pure, and runs of the same jobs, under other policies or again, begin alike."""
+    return cast(Policy, policy)(snapshot)
 
 
 class Planner:
     """Asks the policy when the governor has news, and publishes its permits at once.
 
-    :param pace: compares running side by side with taking turns; None where the policy does not do that.
+    :param modes: among which the policy chooses by measurement (`scheduling.pace`); none if it does not.
     """
 
-    def __init__(self, governor: SimulatedGovernor, policy: Policy, pace: Pace | None) -> None:
-        self._governor, self._policy, self._pace = governor, policy, pace
-        self._planned: tuple[int, bool] | None = None
+    def __init__(self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str]) -> None:
+        self._governor, self._policy, self._modes = governor, policy, modes
+        self._pace = Pace()
+        self._planned: tuple[int, str | None] | None = None
+        self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
+        self._planned_s = 0.0
+        self._phases: dict[int, tuple[int, ...]] = {}
+        self._solo = meter.SoloTimes()
 
     @property
     def looks_at_pace(self) -> bool:
         """Whether `look` has anything to do."""
-        return self._pace is not None
+        return bool(self._modes)
 
     @property
-    def turns_s(self) -> float:
-        """For how long the jobs took turns."""
-        return self._pace.yields.turns_s if self._pace else 0.0
+    def look_again_s(self) -> float:
+        """Seconds from one `look` to the next."""
+        return self._pace.look_again_s
+
+    @property
+    def yields(self) -> Yields:
+        """For how long the jobs ran in each mode, and what it was measured to yield."""
+        return self._pace.yields
 
     def look(self, now_s: float, accounts: Sequence[int]) -> None:
-        """To be called every `LOOK_EVERY_S` or so."""
-        if self._pace:
-            found = {account: self._progress(account) for account in accounts}
-            self._pace.look(now_s, {account: p for account, p in found.items() if p})
+        """To be called every `look_again_s`."""
+        found = {account: self._progress(account) for account in accounts}
+        jobs = {account: p for account, p in found.items() if p}
+        self._pace.look(now_s, jobs, lambda: forecasts(self._snapshot(accounts, None), self._modes))
 
-    def plan(self, accounts: Sequence[int]) -> None:
-        """New permits, if anything that a policy looks at is new."""
-        turns = self._pace.turns if self._pace else False
-        seen = self._governor.version(), turns
-        if seen == self._planned:
+    def plan(self, now_s: float, accounts: Sequence[int]) -> None:
+        """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""
+        seen = self._governor.version(), self._pace.mode
+        others = self._pace.mode, tuple(accounts), self._governor.pool().budget_bytes
+        if seen == self._planned or (others == self._planned_for and now_s < self._planned_s + LOOK_S):
             return
-        self._planned = seen
-        jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
-        pool = self._governor.pool()
-        reserved = pool.headroom_bytes + pool.shared_bytes
-        for permit in self._policy(Snapshot(pool.budget_bytes, jobs, reserved, turns)):
+        self._planned, self._planned_for, self._planned_s = seen, others, now_s
+        mode = self._pace.mode
+        policy = (
+            POLICIES[mode] if mode else self._policy
+        )  # a mode's permits are those of the policy of its name
+        for permit in _permits(cast(Hashable, policy), self._snapshot(accounts, mode)):
             shift_ns = round(permit.shift_s * 1e9)
             self._governor.permit(permit.account, permit.after, native_ordinal(permit), shift_ns)
+
+    def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
+        jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
+        pool = self._governor.pool()
+        return Snapshot(pool.budget_bytes, jobs, pool.headroom_bytes + pool.shared_bytes, mode)
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)
         if curve is None:
             return None
+        self._phases[account] = meter.phase(curve.held_bytes)
+        self._solo.note(account, curve.time_ns)
         return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
 
     def _progress(self, account: int) -> Progress | None:
         job = self._governor.job(account)
         if not job.curve_length or not job.solo_ns:
             return None
-        return Progress(job.iterations + min(1.0, job.ordinal / job.curve_length), job.solo_ns / 1e9)
+        if account not in self._phases:
+            self._curve(account)
+        done = job.iterations + min(1.0, job.ordinal / job.curve_length)
+        return Progress(done, self._solo.seconds(account, job.solo_ns), self._phases[account])

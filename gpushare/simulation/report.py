@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpushare.simulation.contention import Contention
@@ -20,8 +20,12 @@ def build_report(
     budget_bytes: int,
     page_bytes: int,
     contention: Contention,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
-    """Bytes in bytes, times in seconds, None for what is not known or does not exist."""
+    """Bytes in bytes, times in seconds, None for what is not known or does not exist.
+
+    :param tell: gets what comes next.
+    """
     peaks = [job.peak_bytes for job in jobs]
     return {
         "version": VERSION,
@@ -33,7 +37,7 @@ def build_report(
         "serial_s": sum(job.solo_s for job in jobs),
         "jobs": [_job(job, budget_bytes) for job in jobs],
         "policies": {
-            policy: _policy(jobs, policy, budget_bytes, page_bytes, contention) for policy in policies
+            policy: _policy(jobs, policy, budget_bytes, page_bytes, contention, tell) for policy in policies
         },
         "sweep": None,
     }
@@ -46,10 +50,16 @@ def build_sweep(
     page_bytes: int,
     contention: Contention,
     points: int,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
-    """STP of each policy at `points` budgets from the largest peak to the sum of them."""
+    """STP of each policy at `points` budgets from the largest peak to the sum of them.
+
+    :param tell: gets what comes next.
+    """
     at = sweep_budgets(jobs, points, page_bytes)
-    found = sweep(jobs, policies=policies, budgets_bytes=at, contention=contention, page_bytes=page_bytes)
+    found = sweep(
+        jobs, policies=policies, budgets_bytes=at, contention=contention, page_bytes=page_bytes, tell=tell
+    )
     return {
         "budget_bytes": at,
         "stp": {policy: [point.stp for point in points] for policy, points in found.items()},
@@ -71,10 +81,16 @@ def _job(job: SimulatedJob, budget_bytes: int) -> dict[str, Any]:
 
 
 def _policy(
-    jobs: Sequence[SimulatedJob], policy: str, budget_bytes: int, page_bytes: int, contention: Contention
+    jobs: Sequence[SimulatedJob],
+    policy: str,
+    budget_bytes: int,
+    page_bytes: int,
+    contention: Contention,
+    tell: Callable[[str], None],
 ) -> dict[str, Any]:
     # More than they can ever hold changes nothing, and the governor keeps books of every page.
     enough = 2 * sum(job.peak_bytes for job in jobs) + 64 * page_bytes
+    tell(f"simulating {len(jobs)} jobs under {policy}")
     outcome = simulate(
         jobs,
         policy=policy,
@@ -82,6 +98,7 @@ def _policy(
         contention=contention,
         page_bytes=page_bytes,
     )
+    tell(f"searching the budgets that {policy} needs")
     found = budgets(jobs, policy=policy, contention=contention, page_bytes=page_bytes)
     return {
         **outcome.to_json(),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.engine import PAGE_BYTES, simulate
+from gpushare.simulation.engine import PAGE_BYTES, Engine, Settings, engine_for, simulate
 from gpushare.simulation.job import SimulatedJob
-from gpushare.simulation.outcome import OK, Outcome
+from gpushare.simulation.outcome import OK
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
 _HEADROOM_PAGES = 2  # that the governor sets aside at first (governor.cpp)
@@ -26,10 +26,14 @@ class Budgets:
     all_run: int | None
 
 
-def smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest n in [low, high] with `holds(n)`, if it holds from there on; None if not even for `high`."""
+def smallest(holds: Callable[[int], bool], low: int, high: int, *, from_top: bool = False) -> int | None:
+    """The smallest n in [low, high] with `holds(n)`, if it holds from there on; None if not even for `high`.
+
+    :param from_top: it is expected near `high`, not near `low`; few calls are made where that is so.
+    """
     if not holds(high):
         return None
+    low, high = _narrow_from_top(holds, low, high) if from_top else _narrow_from_bottom(holds, low, high)
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -39,30 +43,60 @@ def smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     return high
 
 
+def _narrow_from_top(holds: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+    """As `holds(high)`: bounds of the smallest one, in steps that double."""
+    step = 1
+    while high - step > low:
+        if not holds(high - step):
+            return high - step + 1, high
+        high, step = high - step, 2 * step
+    return low, high
+
+
+def _narrow_from_bottom(holds: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+    step = 0
+    while low + step < high:
+        if holds(low + step):
+            return low, low + step
+        low, step = low + step + 1, 2 * step + 1
+    return low, high
+
+
 def budgets(
     jobs: Sequence[SimulatedJob], *, policy: str, contention: Contention, page_bytes: int = PAGE_BYTES
 ) -> Budgets:
-    """Search both, by runs of a few iterations of each job. Jobs that arrive later are taken to be there at once."""
+    """Search both, by runs of a few iterations of each job. Jobs that arrive later are taken to be there at once.
+
+    A run ends as soon as the answer is known.
+    """
     few = [replace(job, iterations=_few(job, jobs), arrival_s=0.0) for job in jobs]
 
-    def run(pages: int) -> Outcome:
-        return simulate(
-            few,
-            policy=policy,
-            budget_bytes=pages * page_bytes,
-            contention=contention,
-            page_bytes=page_bytes,
-            record=False,
-        )
+    def holds(question: Callable[[Engine], bool], pages: int) -> bool:
+        settings = Settings(contention=contention, page_bytes=page_bytes, record=False)
+        engine = engine_for(few, policy, pages * page_bytes, **settings)
+        with engine.governor:
+            return question(engine)
 
     low = max(1, max(_pages(job.peak_bytes, page_bytes) for job in jobs))
     high = sum(_pages(job.peak_bytes, page_bytes) for job in jobs) + _HEADROOM_PAGES
-    none_waits = smallest(lambda n: run(n).nothing_waits, low, high)
-    all_run = smallest(lambda n: run(n).all_run, low, high)
+    none_waits = smallest(lambda n: holds(_nothing_waits, n), low, high, from_top=True)
+    all_run = smallest(lambda n: holds(_all_run, n), low, high)
     return Budgets(
         None if none_waits is None else none_waits * page_bytes,
         None if all_run is None else all_run * page_bytes,
     )
+
+
+def _nothing_waits(engine: Engine) -> bool:
+    while engine.running and not engine.has_waited and not engine.has_failed:
+        engine.advance()
+    return not engine.has_waited and not engine.has_failed
+
+
+def _all_run(engine: Engine) -> bool:
+    while engine.running and engine.all_have_run is not False and not engine.has_failed:
+        engine.advance()
+    return engine.all_have_run is True and not engine.has_failed
 
 
 @dataclass(frozen=True)
@@ -80,10 +114,15 @@ def sweep(
     budgets_bytes: Sequence[int],
     contention: Contention,
     page_bytes: int = PAGE_BYTES,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, list[Swept]]:
-    """Throughput of each policy at each budget."""
+    """Throughput of each policy at each budget.
 
-    def at(policy: str, budget_bytes: int) -> Swept:
+    :param tell: gets what comes next.
+    """
+
+    def at(policy: str, i: int, budget_bytes: int) -> Swept:
+        tell(f"sweeping the budget under {policy}: {i + 1} of {len(budgets_bytes)}")
         outcome = simulate(
             jobs,
             policy=policy,
@@ -94,7 +133,7 @@ def sweep(
         )
         return Swept(outcome.stp, sum(job.status == OK for job in outcome.jobs))
 
-    return {policy: [at(policy, b) for b in budgets_bytes] for policy in policies}
+    return {policy: [at(policy, i, b) for i, b in enumerate(budgets_bytes)] for policy in policies}
 
 
 def sweep_budgets(jobs: Sequence[SimulatedJob], points: int, page_bytes: int = PAGE_BYTES) -> list[int]:

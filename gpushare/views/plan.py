@@ -11,7 +11,7 @@ from rich.text import Text
 from gpushare.units import format_bytes
 from gpushare.views.pool import held_over_time, pool_picture
 
-_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES = 10, 5, 3
+_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS = 10, 5, 3, 6
 _HEADINGS = (
     "policy",
     "jobs",
@@ -42,6 +42,8 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
     console.print(_policies(plan))
     for line in _budgets(plan):
         console.print(line, highlight=False, soft_wrap=True)
+    for line in _factors(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for line in _messages(plan):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if picture_of:
@@ -105,7 +107,7 @@ def _jobs(plan: dict[str, Any]) -> Table:
             format_bytes(job["residue_bytes"]),
             _seconds(job["iteration_s"]),
             str(job["iterations"]),
-            f"{job['threads']:g}",
+            f"{job['threads']:.3g}",
         )
     return table
 
@@ -144,6 +146,25 @@ def _budgets(plan: dict[str, Any]) -> list[str]:
         waits = f"nothing waits from {format_bytes(none)} on" if none else "somebody waits at any budget"
         runs = f"all can run from {format_bytes(some)} on" if some else "all can run at no budget"
         lines.append(f"{policy}: {runs}; {waits}")
+    return lines
+
+
+def _factors(plan: dict[str, Any]) -> list[str]:
+    """By how much each pair slows the other down, and how that is known; what is only assumed in one line."""
+    names = [job["name"] for job in plan["jobs"]]
+    told = [pair for pair in plan["pairs"] if pair["source"] == "learned"]
+    lines = [
+        f"{names[pair['first']]} beside {names[pair['second']]}: {pair['factor']:.2f} times slower each (learned "
+        f"from {pair['runs']} run{'' if pair['runs'] == 1 else 's'})"
+        for pair in told[:_PAIRS]
+    ]
+    if len(told) > _PAIRS:
+        lines.append(f"and {len(told) - _PAIRS} more pairs with learned factors")
+    if given := [pair for pair in plan["pairs"] if pair["source"] == "given"]:
+        lines.append(f"beside each other {given[0]['factor']:.2f} times slower each (given)")
+    elif len(told) < len(plan["pairs"]):
+        rest = "all pairs" if not told else "the other pairs"
+        lines.append(f"{rest} are taken not to slow each other down but for cores: no run has shown it yet")
     return lines
 
 

@@ -23,11 +23,13 @@ def build_summary(
     policy: str,
     budget_bytes: int,
     duration_s: float,
-    yields: Mapping[str, float | None] | None = None,
+    yields: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known.
 
-    :param yields: `scheduling.pace.Yields`, if the host got as far as to tell.
+    :param yields: `scheduling.pace.Yields.to_json`, if the host got as far as to tell. `modes` has how long two jobs
+        or more ran in each mode, and its yield: solo seconds per second as last measured. `trials_lost_s` is what
+        trials of other modes have lost.
 
     `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
     and each iteration at its pace alone.
@@ -43,9 +45,7 @@ def build_summary(
         "duration_s": duration_s,
         "overlap_s": pool.overlap_ns / 1e9,
         "eligible_s": pool.eligible_ns / 1e9,
-        "turns_s": (yields or {}).get("turns_s"),
-        "yield_side_by_side": (yields or {}).get("sharing"),
-        "yield_in_turns": (yields or {}).get("turns"),
+        **{name: (yields or {}).get(name) for name in _YIELDS},
         "python_grants": sum(j["python_grants"] for j in jobs),
         "longest_wait_s": max((j["longest_wait_s"] for j in jobs), default=0.0),
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
@@ -54,6 +54,9 @@ def build_summary(
         "wakes": _wakes(telemetry.wakes_ns()),
         "jobs": jobs,
     }
+
+
+_YIELDS = ("turns_s", "yield_side_by_side", "yield_in_turns", "modes", "trials_lost_s")
 
 
 def _pages(pool: PoolView) -> dict[str, Any]:
@@ -211,9 +214,18 @@ def _times(summary: dict[str, Any]) -> str:
         text += f"; iterations of two jobs or more advanced together for {_seconds(summary['overlap_s'])}"
     if times := sum(job["copies_out"] for job in summary["jobs"]):
         text += f"; {times} times the memory of a job that waited was copied out for another"
-    if summary["turns_s"]:
-        text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
-    return text
+    return text + _modes(summary["modes"] or {})
+
+
+def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
+    """In which mode the jobs ran; nothing where there was no other one."""
+    if len(modes) < 2:
+        return ""
+    return "; " + ", ".join(
+        f"{'in turns' if name == 'temporal' else f'by {name}'} for {_seconds(mode['seconds'])}"
+        + ("" if mode["yield"] is None else f" at {mode['yield']:.2f} times the pace of one after the other")
+        for name, mode in modes.items()
+    )
 
 
 def _waits(job: dict[str, Any]) -> str | None:

@@ -1,5 +1,6 @@
 """What the benchmarks share: running the console script, and writing results as they came out."""
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -127,6 +128,13 @@ def profile(job: str, threads: int | None) -> dict[str, Any]:
         )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def add_output_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """Options of benchmarks that take long; `name` is that of the results."""
+    parser.add_argument("--estimate", action="store_true", help="say how long it takes, and end")
+    parser.add_argument("--name", default=name)
+    parser.add_argument("--print", action="store_true", help="write no results")
 
 
 def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None:

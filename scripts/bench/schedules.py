@@ -16,7 +16,7 @@ from typing import Any
 from common import write
 
 from gpushare.native.library import NativeError
-from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.simulation import Contention, Engine, SimulatedJob, SimulationStuck
 from gpushare.simulation.job import Variation
@@ -94,7 +94,8 @@ def schedule(seed: int, subject: str, wrong: bool) -> dict[str, Any]:
         policy=policy,
         mechanism=mechanism,
         budget_bytes=budget,
-        contention=Contention(4, 1.05),
+        contention=Contention(4, (1.05, 1.05, 2.5)[seed % 3]),  # with the last, sharing loses
+        modes=MODES.get(subject, ()),
         record=False,
     )
     changes = [] if wrong or rng.random() < 0.5 else [rng.uniform(0, 4) for _ in range(3)]

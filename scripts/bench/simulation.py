@@ -1,44 +1,51 @@
 """The simulator against reality: pairs of the examples on the host device, one intra-op thread per job.
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
-steps and with many, and the difference is compared with the simulated one. The factor of contention is fitted on the
-first pairs, side by side with room for both; all others are predicted with it. Beside the simulator's error stand those
-of predicting the sum and the maximum of the solo times, and what the policy that it picks loses to the best one.
+steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
+only adds. Each job does as many steps as take about as long as those of the slowest alone. The factor of contention
+is fitted on the first pairs, side by side with room for both; all others are predicted with it. Beside the
+simulator's error stand those of predicting the sum and the maximum of the solo times, which are measured in the same
+way, and what the policy that it picks loses to the best one measured.
 """
 
 import argparse
 import itertools
 import shlex
+import statistics
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from common import EXAMPLES, profile, run_gpushare, write
+from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, from_profile, simulate
 
 NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
-POLICIES = ("temporal", "zico", "waterwave")
-PAGE = 2 << 20
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--examples", default=",".join(NAMES))
-parser.add_argument("--few", type=int, default=6, help="steps of the short runs")
-parser.add_argument("--many", type=int, default=66, help="steps of the long ones")
-parser.add_argument("--budgets", default="0.6,0.8,1.1", help="shares of the sum of both peaks")
-parser.add_argument("--fit", type=int, default=2, help="pairs that the factor is fitted on")
-parser.add_argument("--repeats", type=int, default=3)
-parser.add_argument("--cores", type=float, default=2)
-parser.add_argument("--name", default="simulation")
-parser.add_argument("--print", action="store_true", help="write no results")
-args = parser.parse_args()
+POLICIES = ("auto", "temporal", "zico", "waterwave")
+PAGE, START_UP_S, ROOM = 2 << 20, 5.0, 1.2
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What all measurements share. `few` and `many` are steps of the slowest example, `times` how many the others do
+    while it does one."""
+
+    few: int
+    many: int
+    repeats: int
+    cores: float
+    times: dict[str, float]
+
+    def steps(self, name: str, count: int) -> int:
+        return round(count * self.times[name])
+
+
+@dataclass(frozen=True)
 class Compared:
-    """Seconds of `many - few` steps of both jobs."""
+    """Seconds of both jobs, from `few` to `many` steps."""
 
     pair: Pair
     share: float
@@ -48,65 +55,62 @@ class Compared:
     sum_s: float
     most_s: float
 
-    def error(self, predicted_s: float) -> float:
-        return abs(predicted_s / self.real_s - 1)
+    def errors(self) -> tuple[float, float, float]:
+        """Of the simulator, of the sum, of the maximum."""
+        predicted = (self.simulated_s, self.sum_s, self.most_s)
+        return tuple(abs(seconds / self.real_s - 1) for seconds in predicted)  # type: ignore[return-value]
 
 
-def measure(pair: Pair, budget: int, policy: str) -> float:
-    """The shortest of the differences: noise only adds."""
+def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> float:
+    """Seconds from `few` to `many` steps."""
 
     def wall_s(steps: int) -> float:
-        jobs = [f"{EXAMPLES / name}.py --steps {steps}" for name in pair]
-        result: float = run_gpushare(jobs, budget, 1, "--policy", policy)["wall_s"]
-        return result
+        jobs = [f"{EXAMPLES / name}.py --steps {setting.steps(name, steps)}" for name in names]
+        return float(run_gpushare(jobs, budget, 1, "--policy", policy)["wall_s"])
 
-    return min(wall_s(args.many) - wall_s(args.few) for _ in range(args.repeats))
+    found: dict[int, list[float]] = {setting.few: [], setting.many: []}
+    for repeat in range(setting.repeats):
+        for steps in (setting.few, setting.many)[:: -1 if repeat % 2 else 1]:
+            found[steps].append(wall_s(steps))
+    seconds = min(found[setting.many]) - min(found[setting.few])
+    print(f"{' + '.join(names)}, {policy}: {seconds:.2f} s", file=sys.stderr, flush=True)
+    return seconds
 
 
-def simulated_s(profiles: list[Profile], budget: int, policy: str, factor: float) -> float:
+def simulated_s(
+    profiles: dict[str, Profile], budget: int, policy: str, factor: float, setting: Setting
+) -> float:
     def duration_s(steps: int) -> float:
-        jobs = [from_profile(p, str(i), iterations=steps) for i, p in enumerate(profiles)]
-        contention = Contention(args.cores, factor)
+        jobs = [
+            from_profile(p, name, iterations=setting.steps(name, steps), threads=p.cores_busy or 1.0)
+            for name, p in profiles.items()
+        ]
+        contention = Contention(setting.cores, factor)
         return simulate(
             jobs, policy=policy, budget_bytes=budget, contention=contention, record=False
         ).duration_s
 
-    return duration_s(args.many) - duration_s(args.few)
+    return duration_s(setting.many) - duration_s(setting.few)
 
 
-def budget_of(profiles: list[Profile], share: float) -> int:
+def budget_of(jobs: Iterable[Profile], share: float) -> int:
     """A share of the sum of the peaks, but at least what the larger one needs beside the other's residue."""
+    profiles = list(jobs)
     least = max(p.peak_held_bytes + q.residue_bytes for p, q in itertools.permutations(profiles, 2))
     return max(least + 4 * PAGE, round(share * sum(p.peak_held_bytes for p in profiles)))
 
 
-def fitted_factor(pairs: list[Pair], profiles: dict[str, Profile]) -> float:
-    """The factor at which the simulated time of the pairs side by side is the measured one, by bisection."""
-    found = []
-    for pair in pairs:
-        both = [profiles[name] for name in pair]
-        budget = budget_of(both, 1.2)
-        real_s = measure(pair, budget, "unmanaged")
-        low, high = 1.0, 4.0
-        for _ in range(20):
-            middle = (low + high) / 2
-            slower = simulated_s(both, budget, "unmanaged", middle) < real_s
-            low, high = (middle, high) if slower else (low, middle)
-        found.append(low)
-    return sum(found) / len(found)
-
-
-def compare(pair: Pair, profiles: dict[str, Profile], factor: float) -> list[Compared]:
-    both = [profiles[name] for name in pair]
-    solo_s = [p.iteration_s * (args.many - args.few) for p in both]
-    found = []
-    for share in map(float, args.budgets.split(",")):
-        budget = budget_of(both, share)
-        for policy in POLICIES:
-            real_s = measure(pair, budget, policy)
-            simulated = simulated_s(both, budget, policy, factor)
-            found.append(Compared(pair, share, policy, real_s, simulated, sum(solo_s), max(solo_s)))
-    return found
+def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) -> float:
+    """The factor at which the simulated time of the pair side by side is the measured one, by bisection."""
+    both = {name: profiles[name] for name in pair}
+    budget = budget_of(both.values(), ROOM)
+    real_s = measure(pair, budget, "unmanaged", setting)
+    low, high = 1.0, 4.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        faster = simulated_s(both, budget, "unmanaged", middle, setting) < real_s
+        low, high = (middle, high) if faster else (low, middle)
+    return low
 
 
 def loss_of_choice(found: list[Compared]) -> float:
@@ -115,43 +119,96 @@ def loss_of_choice(found: list[Compared]) -> float:
     return picked.real_s / min(c.real_s for c in found) - 1
 
 
-names = args.examples.split(",")
-profiles = {name: Profile.from_json(profile(str(Path(EXAMPLES) / f"{name}.py"), 1), name) for name in names}
-pairs = list(itertools.combinations(names, 2))
-fit, rest = pairs[: args.fit], pairs[args.fit :]
-factor = fitted_factor(fit, profiles) if fit else 1.0
-compared = [c for pair in rest for c in compare(pair, profiles, factor)]
-losses = {
-    (pair, share): loss_of_choice(list(group))
-    for (pair, share), group in itertools.groupby(compared, key=lambda c: (c.pair, c.share))
-}
-table: list[list[Any]] = [
-    [
-        "pair",
-        "budget",
-        "policy",
-        "measured, s",
-        "simulated, s",
-        "error",
-        "error of the sum",
-        "of the maximum",
-        "loss",
-    ]
-]
-for c in compared:
-    errors = [f"{c.error(s):.1%}" for s in (c.simulated_s, c.sum_s, c.most_s)]
-    loss = f"{losses[c.pair, c.share]:.1%}"
-    table.append(
-        [" + ".join(c.pair), c.share, c.policy, f"{c.real_s:.2f}", f"{c.simulated_s:.2f}", *errors, loss]
+def compare(
+    pairs: list[Pair],
+    profiles: dict[str, Profile],
+    solo_s: dict[str, float],
+    factor: float,
+    shares: list[float],
+    policies: list[str],
+    setting: Setting,
+) -> list[Compared]:
+    found = []
+    for pair, share, policy in itertools.product(pairs, shares, policies):
+        both = {name: profiles[name] for name in pair}
+        budget = budget_of(both.values(), share)
+        real_s = measure(pair, budget, policy, setting)
+        simulated = simulated_s(both, budget, policy, factor, setting)
+        alone = [solo_s[name] for name in pair]
+        found.append(Compared(pair, share, policy, real_s, simulated, sum(alone), max(alone)))
+    return found
+
+
+def tabulate(compared: list[Compared], losses: dict[tuple[Pair, float], float]) -> list[list[Any]]:
+    heading = ["pair", "budget (sum of peaks)", "policy", "measured, s", "simulated, s"]
+    table: list[list[Any]] = [[*heading, "error", "error of the sum", "of the maximum", "loss of the choice"]]
+    for c in compared:
+        errors = [f"{error:.1%}" for error in c.errors()]
+        loss = f"{losses[c.pair, c.share]:.1%}"
+        seconds = [f"{c.real_s:.2f}", f"{c.simulated_s:.2f}"]
+        table.append([" + ".join(c.pair), c.share, c.policy, *seconds, *errors, loss])
+    for name, of in (("mean", statistics.mean), ("largest", max)):
+        columns = [f"{of(values):.1%}" for values in zip(*(c.errors() for c in compared), strict=True)]
+        table.append([name, "-", "-", "-", "-", *columns, f"{of(list(losses.values())):.1%}"])
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", default=",".join(NAMES))
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--few", type=int, default=6, help="steps of the short runs")
+    parser.add_argument("--many", type=int, default=66, help="steps of the long ones")
+    parser.add_argument("--budgets", default="0.6,0.8,1.1", help="shares of the sum of both peaks")
+    parser.add_argument("--fit", type=int, default=2, help="pairs that the factor is fitted on")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cores", type=float, default=2)
+    add_output_options(parser, "simulation")
+    args = parser.parse_args()
+    names, policies = args.examples.split(","), args.policies.split(",")
+    shares = [float(share) for share in args.budgets.split(",")]
+    pairs = list(itertools.combinations(names, 2))
+    fit, rest = pairs[: args.fit], pairs[args.fit :]
+    if not rest:
+        parser.error(f"{len(pairs)} pairs are too few: {args.fit} are fitted on, and none is left to predict")
+    profiles = {name: Profile.from_json(profile(str(EXAMPLES / f"{name}.py"), 1), name) for name in names}
+    longest_s = max(p.iteration_s for p in profiles.values())
+    times = {name: longest_s / p.iteration_s for name, p in profiles.items()}
+    setting = Setting(args.few, args.many, args.repeats, args.cores, times)
+
+    def run_s(pair: tuple[str, ...]) -> float:
+        return args.repeats * (2 * START_UP_S + (args.few + args.many) * longest_s * len(pair))
+
+    seconds = sum(run_s((name,)) for name in names) + sum(map(run_s, fit))
+    seconds += sum(map(run_s, rest)) * len(shares) * len(policies)
+    print(
+        f"this takes about {seconds / 60:.0f} minutes, less where sharing pays", file=sys.stderr, flush=True
     )
-figures = {
-    "factor": factor,
-    "fitted_on": fit,
-    "compared": [vars(c) for c in compared],
-    "losses": [{"pair": pair, "share": share, "loss": loss} for (pair, share), loss in losses.items()],
-}
-if args.print:
-    print(f"factor {factor:.3f}, fitted on {fit}")
-    print("\n".join("  ".join(map(str, row)) for row in table))
-else:
-    write(args.name, shlex.join(["python", "scripts/bench/simulation.py", *sys.argv[1:]]), figures, table)
+    if args.estimate:
+        return
+    solo_s = {name: measure((name,), budget_of([profiles[name]] * 2, 1), "zico", setting) for name in names}
+    factors = {" + ".join(pair): fitted_factor(pair, profiles, setting) for pair in fit}
+    factor = statistics.mean(factors.values()) if factors else 1.0
+    compared = compare(rest, profiles, solo_s, factor, shares, policies, setting)
+    losses = {
+        key: loss_of_choice(list(group))
+        for key, group in itertools.groupby(compared, key=lambda c: (c.pair, c.share))
+    }
+    table = tabulate(compared, losses)
+    figures = {
+        "factor": factor,
+        "fitted_on": factors,
+        "solo_s": solo_s,
+        "profiled_iteration_s": {name: p.iteration_s for name, p in profiles.items()},
+        "compared": [vars(c) for c in compared],
+        "losses": [{"pair": pair, "share": share, "loss": loss} for (pair, share), loss in losses.items()],
+    }
+    if args.print:
+        print(f"factor {factor:.3f}, fitted on {factors}")
+        print("\n".join("  ".join(map(str, row)) for row in table))
+    else:
+        write(args.name, shlex.join(["python", "scripts/bench/simulation.py", *sys.argv[1:]]), figures, table)
+
+
+if __name__ == "__main__":
+    main()

@@ -244,7 +244,7 @@ GS_EXPORT const char* gs_sim_check(gs_sim* sim);               // what is wrong,
 GS_EXPORT int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* residue,
                          uint64_t n, uint64_t available);
 // The forecast by itself: 1 if an iteration that starts now fits within `room` pages with n others
-// that have come to their allocation at[i]. Curves lie one behind the other, the newcomer's first:
+// that have made at[i] allocations. Curves lie one behind the other, the newcomer's first:
 // lengths[i] pages held, and times; then residues[i] pages.
 GS_EXPORT int gs_fits_together(const uint32_t* held, const uint64_t* time_ns,
                                const uint64_t* lengths, const uint64_t* residues,

@@ -31,6 +31,12 @@ class Recorder {
   bool begun() const { return ordinal() >= kFirst; }
   uint64_t signature() const { return signature_.load(std::memory_order_relaxed); }
   uint32_t length() const { return ordinal() < kCapacity ? ordinal() : kCapacity; }
+  // How long ago the last allocation was, or the start.
+  uint64_t since(uint64_t now_ns) const {
+    uint64_t last = start_ns_.load(std::memory_order_relaxed);
+    if (uint32_t n = length()) last += time(n - 1);
+    return now_ns > last ? now_ns - last : 0;
+  }
   uint32_t held(uint32_t i) const { return held_[i].load(std::memory_order_relaxed); }
   // Time of allocation i since the start, of the last one that was timed at or before it.
   uint64_t time(uint32_t i) const {

@@ -61,10 +61,14 @@ uint32_t Forecast::step_at(uint32_t ordinal) const {
   return after == steps_.begin() ? 0 : static_cast<uint32_t>(after - steps_.begin()) - 1;
 }
 
-UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal) {
-  uint32_t last = std::max(curve.length(), 1u) - 1, step = forecast.step_at(ordinal);
-  uint64_t elapsed = curve.length() ? curve.time(std::min(ordinal, last)) : 0;
-  return {&forecast, step, std::max(elapsed, forecast.time(step))};
+UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal,
+                   uint64_t since_ns) {
+  uint32_t n = curve.length(), made = std::min(ordinal, n);
+  uint64_t end = forecast.time(forecast.length());
+  uint64_t next = made < n ? curve.time(made) : std::max<uint64_t>(end, 1) - 1;
+  uint64_t last = made > 0 ? curve.time(made - 1) : 0;
+  UnderWay now{&forecast, forecast.step_at(std::max(made, 1u) - 1), 0};
+  return later(now, std::min(last + since_ns, std::max(last, next)));
 }
 
 UnderWay later(UnderWay now, uint64_t ahead_ns) {

@@ -44,8 +44,10 @@ struct UnderWay {
   uint32_t step;
   uint64_t elapsed_ns;
 };
-// One of this curve whose last allocation so far was `ordinal`.
-UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal);
+// One of this curve that has made `ordinal` allocations, the last one so long ago. Time goes on by
+// the clock until the next allocation, and stands still if that is late.
+UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal,
+                   uint64_t since_ns);
 // The same, so much later.
 UnderWay later(UnderWay now, uint64_t ahead_ns);
 

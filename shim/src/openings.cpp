@@ -106,12 +106,14 @@ uint64_t Governor::room_for_iterations(const Account& a) const {
 
 std::vector<UnderWay> Governor::others_under_way(const Account& a) const {
   std::vector<UnderWay> found;
+  uint64_t now = now_ns();
   for (const Account& o : accounts())
     if (o.open && !o.saved && o.id != a.id) {
-      uint32_t last = std::max(o.recorder.ordinal(), 1u) - 1;
+      uint32_t made = o.recorder.ordinal();
+      uint64_t since = o.recorder.since(now);
       const IterationKinds::Kind* kind = o.iteration_kinds.likely();
-      found.push_back(kind ? under_way(kind->forecast, kind->curve, last)
-                           : under_way(o.forecast, o.curve, last));
+      found.push_back(kind ? under_way(kind->forecast, kind->curve, made, since)
+                           : under_way(o.forecast, o.curve, made, since));
     }
   return found;
 }

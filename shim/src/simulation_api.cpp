@@ -168,7 +168,7 @@ int gs_fits_together(const uint32_t* held, const uint64_t* time_ns, const uint64
     uint64_t duration = lengths[i] ? time_ns[lengths[i] - 1] : 0;
     curve.set({held, held + lengths[i]}, {time_ns, time_ns + lengths[i]}, residues[i], duration);
     forecasts[i].follow(curve, false);
-    if (i) running.push_back(under_way(forecasts[i], curve, at[i - 1]));
+    if (i) running.push_back(under_way(forecasts[i], curve, at[i - 1], 0));
     held += lengths[i], time_ns += lengths[i];
   }
   return fit_together(forecasts[0], running, room);

@@ -36,7 +36,15 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
     (tmp_path / "wide.py").write_text(script)
     assert gpushare("run", "wide.py 6", "--budget", "100MiB").returncode == 0
     running = start(
-        tmp_path, "wide.py 150", "wide.py 150", "--budget", "100MiB", "--log-dir", "logs", "--summary", "s.json"
+        tmp_path,
+        "wide.py 150",
+        "wide.py 150",
+        "--budget",
+        "100MiB",
+        "--log-dir",
+        "logs",
+        "--summary",
+        "s.json",
     )
     try:
         wait_for(tmp_path / "logs" / "wide-2.out", "\n3 ")
@@ -53,7 +61,7 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         deadline = time.monotonic() + 20
         while "has 90.0 MiB" not in gpushare("budget").stdout:
             assert time.monotonic() < deadline
-        out, err = running.communicate(timeout=120)
+        _, err = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 0, err

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.errors import UsageError
-from gpushare.profiles import Profile, segments
+from gpushare.profiles import VERSION, Profile, segments
 
 MIB = 1 << 20
 PROFILE = Profile(
@@ -23,7 +23,7 @@ def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
     content = {**PROFILE.to_json(), "version": 7}
-    with pytest.raises(UsageError, match="version 7, this gpushare reads 1"):
+    with pytest.raises(UsageError, match="version 7, this gpushare reads 1 and 2"):
         Profile.from_json(content, "x")
     with pytest.raises(UsageError, match="not a gpushare profile"):
         Profile.from_json({}, "x")
@@ -36,6 +36,21 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
         Profile.from_json(broken, "x")
 
 
+def test_files_of_version_1_have_no_shares() -> None:
+    content = {**PROFILE.to_json(), "version": 1}
+    del content["cores_busy"], content["python_share"]
+    assert Profile.from_json(content, "x") == PROFILE
+    assert PROFILE.cores_busy is None and VERSION == 2
+
+
+def test_what_was_measured_alone_is_kept() -> None:
+    alone = replace(PROFILE, cores_busy=1.5, python_share=0.7, iteration_s=0.31)
+    beside = replace(PROFILE, python_share=0.6, residue_bytes=1)
+    assert beside.refining(alone) == replace(alone, python_share=0.6, residue_bytes=1)
+    assert replace(beside, python_share=None).refining(alone).python_share == 0.7
+    assert alone.refining(beside) == alone and beside.refining(None) == beside
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -46,6 +61,8 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
         ({"time_s": (0.0, 0.2, 0.1)}, "times of its curve go back"),
         ({"held_bytes": (), "time_s": ()}, "0 sizes and 0 times"),
         ({"time_s": (0.0,)}, "3 sizes and 1 times"),
+        ({"cores_busy": -0.5}, "shares must be numbers"),
+        ({"python_share": "all"}, "shares must be numbers"),
     ],
 )
 def test_what_no_iteration_can_have_is_damage(changes: dict[str, object], message: str) -> None:

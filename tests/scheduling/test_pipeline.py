@@ -79,5 +79,5 @@ def test_starts_are_at_the_ends_of_segments() -> None:
 
 def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle()), JobState(2, triangle()))
-    permits = POLICIES["waterwave"](Snapshot(400, jobs, take_turns=True))
+    permits = POLICIES["waterwave"](Snapshot(400, jobs, mode="temporal"))
     assert [p.ordinal for p in permits] == [None, None]

@@ -36,7 +36,7 @@ def test_a_policy_is_pure_and_names_only_its_jobs(
 
 def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle(100)), JobState(2, triangle(100)))
-    permits = POLICIES["zico"](Snapshot(400, jobs, take_turns=True))
+    permits = POLICIES["zico"](Snapshot(400, jobs, mode="temporal"))
     assert [(p.account, p.after, p.ordinal) for p in permits] == [(1, 2, None), (2, 1, None)]
 
 

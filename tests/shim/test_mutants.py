@@ -19,8 +19,8 @@ MUTANTS = [
     (
         "governor",
         "judge.cpp",
-        "if (others_measured(a) && waited_ns < kMeasureNs)\n    return {Verdict::kWait, {kMeasured, largest_other(a)}};",
-        "",
+        "if (others_measured(a) && waited_ns < kMeasureNs)\n",
+        "if (false)",
     ),
     ("simulation", "judge.cpp", "a.curve.known() ? a.curve.claim(0) : 0);\n  for", "uint64_t{0});\n  for"),
     ("simulation", "judge.cpp", "? std::min(held, a.curve.residue()) : held", "? held : held"),

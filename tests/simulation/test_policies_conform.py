@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shapes import PAGE
 
 from gpushare.native.library import NativeError
-from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.simulation import Contention, Engine, JobOutcome, SimulatedJob
 from gpushare.simulation.job import Variation
@@ -103,7 +103,12 @@ class Checked(Engine):
 def run(name: str, made: list[SimulatedJob], budget_bytes: int) -> list[JobOutcome]:
     mechanism, policy = SUBJECTS[name]
     engine = Checked(
-        made, policy=policy, mechanism=mechanism, budget_bytes=budget_bytes, contention=Contention(3, 1.1)
+        made,
+        policy=policy,
+        mechanism=mechanism,
+        budget_bytes=budget_bytes,
+        contention=Contention(3, 1.1),
+        modes=MODES.get(name, ()),
     )
     with engine.governor as governor:
         engine.run()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapes import HEADROOM, PAGE, PEAK, budget, triangle
 
-from gpushare.simulation import Contention, SimulatedJob
+from gpushare.simulation import Contention, SimulatedJob, simulate
 from gpushare.simulation.search import budgets, smallest, sweep, sweep_budgets
 
 FREE = Contention(cores=64)
@@ -16,6 +16,43 @@ def test_bisection_finds_the_first(low: int, length: int, at: int) -> None:
     high = low + length
     expected = next((n for n in range(low, high + 1) if n >= at), None)
     assert smallest(lambda n: n >= at, low, high) == expected
+    assert smallest(lambda n: n >= at, low, high, from_top=True) == expected
+
+
+@pytest.mark.parametrize("from_top", [True, False])
+@given(away=st.integers(0, 3))
+def test_what_lies_where_it_is_expected_is_found_soon(from_top: bool, away: int) -> None:
+    calls = []
+
+    def holds(n: int) -> bool:
+        calls.append(n)
+        return n >= (10**6 - away if from_top else away)
+
+    assert smallest(holds, 0, 10**6, from_top=from_top) is not None
+    assert len(calls) <= 7
+
+
+def by_whole_runs(jobs: list[SimulatedJob], policy: str) -> tuple[int | None, int | None]:
+    """Where nothing waits and where all run, page by page and each run to its end."""
+    high = sum(job.peak_bytes // PAGE for job in jobs) + HEADROOM
+    outcomes = {
+        n: simulate(jobs, policy=policy, budget_bytes=n * PAGE, contention=FREE)
+        for n in range(max(job.peak_bytes // PAGE for job in jobs), high + 1)
+    }
+    none = [n * PAGE for n, outcome in outcomes.items() if outcome.nothing_waits]
+    some = [n * PAGE for n, outcome in outcomes.items() if outcome.all_run]
+    return min(none, default=None), min(some, default=None)
+
+
+@pytest.mark.parametrize("policy", ["auto", "unmanaged", "temporal", "zico", "waterwave"])
+@pytest.mark.parametrize("residue", [0, 3])
+def test_runs_that_end_early_give_the_same_budgets(policy: str, residue: int) -> None:
+    jobs = [
+        SimulatedJob("a", (12 * PAGE, residue * PAGE), (0.0, 0.5), 1.0, residue * PAGE, 4),
+        SimulatedJob("b", (6 * PAGE, 9 * PAGE, residue * PAGE), (0.0, 0.3, 0.6), 0.7, residue * PAGE, 6),
+    ]
+    found = budgets(jobs, policy=policy, contention=FREE)
+    assert (found.nothing_waits, found.all_run) == by_whole_runs(jobs, policy)
 
 
 def test_nothing_waits_from_the_sum_of_the_peaks_on() -> None:

@@ -43,6 +43,7 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
         "serial_s": 10.0,
         "jobs": [{"name": name, **shape} for name in ("first", "second")],
         "policies": policies,
+        "pairs": [],
         "sweep": None,
     }
 
@@ -78,6 +79,21 @@ def test_of_many_messages_the_first_are_shown() -> None:
     text = text_of(plan(unmanaged=policy(*failed, all_ok=False)))
     assert "unmanaged: job 2: why 2" in text and "why 3" not in text
     assert "unmanaged: and 3 more" in text
+
+
+def test_factors_of_pairs_are_told_with_their_source() -> None:
+    report = plan(zico=policy(job("first"), job("second")))
+    pair = {"first": 0, "second": 1, "factor": 1.356, "source": "learned", "runs": 3}
+    report["pairs"] = [pair]
+    text = text_of(report)
+    assert "first beside second: 1.36 times slower each (learned from 3 runs)\n" in text
+    assert "no run has shown it" not in text
+    report["pairs"] = [{**pair, "source": "given", "runs": 0}]
+    assert "beside each other 1.36 times slower each (given)" in text_of(report)
+    report["pairs"] = [{**pair, "source": "default", "factor": 1.0, "runs": 0}]
+    assert "all pairs are taken not to slow each other down" in text_of(report)
+    report["pairs"] = [pair] * 8
+    assert "and 2 more pairs with learned factors" in text_of(report)
 
 
 def test_a_sweep_says_how_many_ended() -> None:

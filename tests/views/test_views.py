@@ -88,6 +88,37 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
 
 
+def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
+    fill(memory)
+    modes = {"zico": {"seconds": 2.0, "yield": 1.5}, "temporal": {"seconds": 0.5, "yield": None}}
+    yields = {
+        "modes": modes,
+        "turns_s": 0.5,
+        "yield_side_by_side": 1.5,
+        "yield_in_turns": None,
+        "trials_lost_s": 0.1,
+    }
+    results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "ok", 0, None, 2)]
+
+    def told(of: dict[str, object] | None) -> tuple[dict[str, object], str]:
+        summary = build_summary(
+            Telemetry(memory), results, policy="auto", budget_bytes=400 * MIB, duration_s=6.0, yields=of
+        )
+        console = Console(width=300, record=True, file=io.StringIO())
+        render_summary(summary, console)
+        return summary, console.export_text()
+
+    summary, text = told(yields)
+    assert {name: summary[name] for name in yields} == yields
+    assert (
+        "; by zico for 2.0 s at 1.50 times the pace of one after the other, in turns for 500.0 ms\n" in text
+    )
+    summary, text = told({**yields, "modes": {"zico": modes["zico"]}})
+    assert "by zico" not in text  # there was no other one
+    summary, text = told(None)
+    assert summary["modes"] is None and "zico" not in text
+
+
 def test_a_job_that_never_ran_is_in_the_summary(memory: int) -> None:
     summary = build_summary(
         Telemetry(memory), [JobResult("a", "a.py")], policy="zico", budget_bytes=MIB, duration_s=0.1

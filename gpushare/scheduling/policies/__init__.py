@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from gpushare.scheduling.policies.auto import AUTO_MODES, auto
 from gpushare.scheduling.policies.base import Policy
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.unmanaged import unmanaged
 from gpushare.scheduling.policies.waterwave import waterwave
 from gpushare.scheduling.policies.zico import zico
+from gpushare.scheduling.snapshot import TURNS
 
 POLICIES: dict[str, Policy] = {
+    "auto": auto,
     "unmanaged": unmanaged,
     "temporal": temporal,
     "zico": zico,
     "waterwave": waterwave,
 }
+DEFAULT = "auto"
 
-# Those whose jobs may also take turns, where that is faster (`scheduling.pace`).
-SHARING = frozenset({"zico", "waterwave"})
+# Policies that choose by measurement (`scheduling.pace`), and among what; each mode is a policy by itself.
+MODES: dict[str, tuple[str, ...]] = {
+    "zico": ("zico", TURNS),
+    "waterwave": ("waterwave", TURNS),
+    "auto": AUTO_MODES,
+}
 
-__all__ = ["POLICIES", "SHARING", "Policy"]
+__all__ = ["DEFAULT", "MODES", "POLICIES", "Policy"]

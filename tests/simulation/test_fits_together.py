@@ -30,14 +30,14 @@ def test_it_is_counting(
     newcomer: tuple[list[int], int], running: list[tuple[tuple[list[int], int], int]], room: int
 ) -> None:
     under_way = [(held, residue, min(at, len(held) - 1)) for (held, residue), at in running]
-    fits = fits_together(curve(*newcomer), [(curve(h, r), at) for h, r, at in under_way], room)
+    fits = fits_together(curve(*newcomer), [(curve(h, r), at + 1) for h, r, at in under_way], room)
     held, residue = newcomer
     sums = [
         held_at(held, residue, second) + sum(held_at(h, r, at + second) for h, r, at in under_way)
         for second in range(len(held) - 1)
     ]
     # The first moment counts in any case, as what is held right then.
-    now = held[0] + sum(h[at] for h, _, at in under_way)
+    now = held[0] + sum(held_at(h, r, at) for h, r, at in under_way)
     assert fits == (max([now, *sums]) <= room)
 
 
@@ -48,6 +48,6 @@ def test_long_curves_are_cut_but_never_below_what_they_hold() -> None:
     assert fits_together(long, [], peak)
     assert not fits_together(long, [], peak - 1)
     # Two triangles half an iteration apart need one peak and the steps of the cuts; at once they need two.
-    assert fits_together(long, [(long, 1000)], peak + peak // 20)
-    assert not fits_together(long, [(long, 1000)], peak - 1)
+    assert fits_together(long, [(long, 1001)], peak + peak // 20)
+    assert not fits_together(long, [(long, 1001)], peak - 1)
     assert not fits_together(long, [(long, 0)], 2 * peak - 1)

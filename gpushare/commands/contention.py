@@ -1,0 +1,100 @@
+"""What jobs do to each other's pace: measured cores, factors of pairs learned from runs, or what the user says."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from gpushare.jobs import JobSpec
+from gpushare.launcher.run import PAGE_BYTES, Run
+from gpushare.profiles import Profile, pairs, store
+from gpushare.simulation import SimulatedJob, from_profile
+from gpushare.simulation.learning import factor_of
+
+_LEAST_S = 2.0  # in a mode, for its yield to count
+DEFAULT, LEARNED, GIVEN = "default", "learned", "given"
+
+
+def cores_here() -> float:
+    """Cores that this process may use."""
+    return float(len(os.sched_getaffinity(0)))
+
+
+def threads_of(profile: Profile, cores: float) -> float:
+    """Cores that the job keeps busy: as measured, else the threads that torch would take."""
+    if profile.cores_busy:
+        return max(0.01, profile.cores_busy)
+    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return float(told) if told.isdigit() and int(told) > 0 else cores
+
+
+@dataclass(frozen=True)
+class KnownFactor:
+    """Of jobs `first` and `second`, by index. `source`: default, learned (from `runs` runs) or given."""
+
+    first: int
+    second: int
+    factor: float
+    source: str
+    runs: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plan has it."""
+        return asdict(self)
+
+
+def known_factors(specs: Sequence[JobSpec], device: str, given: float | None) -> list[KnownFactor]:
+    """Of each pair of jobs: what the user gave, else what runs taught, else 1."""
+    keys = [store.key_for(spec, device) for spec in specs] if given is None else [None] * len(specs)
+    found = []
+    for i, j in itertools.combinations(range(len(specs)), 2):
+        first, second = keys[i], keys[j]
+        learned = pairs.find(first, second) if first and second else None
+        if given is not None:
+            found.append(KnownFactor(i, j, given, GIVEN))
+        elif learned:
+            found.append(KnownFactor(i, j, learned.factor, LEARNED, learned.runs))
+        else:
+            found.append(KnownFactor(i, j, 1.0, DEFAULT))
+    return found
+
+
+def learn_from(work: Run, device: str) -> dict[str, Any] | None:
+    """Keep the factor of the pair that a run has shown; what the summary says of it.
+
+    None if the run was not of two jobs that shared for a while, both to a good end.
+    """
+    specs, modes = work.plan.jobs, work.yields.get("modes") or {}
+    sharing = {name: m for name, m in modes.items() if name != "temporal" and m["yield"] is not None}
+    keys = [store.key_for(spec, device) for spec in specs]
+    if len(specs) != 2 or work.exit_code or len(work.profiles) != 2 or not sharing or None in keys:
+        return None
+    mode, longest = max(sharing.items(), key=lambda item: float(item[1]["seconds"]))
+    if longest["seconds"] < _LEAST_S:
+        return None
+    jobs = [_as_counted(work, i) for i in range(2)]
+    factor = factor_of(
+        jobs,
+        mode=mode,
+        measured=longest["yield"],
+        budget_bytes=min(work.plan.budget_bytes, 2 * sum(j.peak_bytes for j in jobs) + 64 * PAGE_BYTES),
+        cores=cores_here(),
+        page_bytes=PAGE_BYTES,
+    )
+    if factor is None:
+        return None
+    kept = pairs.learn(str(keys[0]), str(keys[1]), factor)
+    return {"this_run": factor, "factor": kept.factor, "runs": kept.runs}
+
+
+def _as_counted(work: Run, index: int) -> SimulatedJob:
+    """The job with the solo time by which the run's yields were counted."""
+    profile, result = work.profiles[index], work.results[index]
+    solo_s = work.yields["solo_s"].get(str(result.account))
+    scale = solo_s / profile.iteration_s if solo_s and profile.iteration_s else 1.0
+    times = tuple(t * scale for t in profile.time_s)
+    counted = replace(profile, iteration_s=profile.iteration_s * scale, time_s=times)
+    return from_profile(counted, result.name, iterations=1, threads=threads_of(profile, cores_here()))

@@ -1,0 +1,147 @@
+"""What permits will yield if every iteration is as measured: a coarse look ahead, to know which mode to begin with.
+
+All jobs begin at once and go on for some iterations of the longest, in small equal steps of time. A door opens as the
+shim's does: where each open iteration has come to the point that a permit names, or all of them together are forecast
+to fit with the newcomer, and nobody who asked earlier has been passed already. An iteration whose next bytes have no
+room stands still. Contention is left out: it is what measuring finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpushare.scheduling.pipeline import step_at
+from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.snapshot import TURNS, IterationCurve, Permit, Snapshot
+
+_STEPS = 48  # in the longest iteration
+_BEFORE, _COUNTED = 2, 6  # longest iterations, first to get into step
+
+
+def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
+    """The yield of each mode, solo seconds per second; where all peaks fit at once only the first sharing one.
+
+    Jobs without a curve are left out.
+    """
+    jobs = tuple(job for job in snapshot.jobs if job.curve and job.curve.duration_s > 0)
+    curves = [job.curve for job in jobs if job.curve]
+    room = snapshot.budget_bytes - snapshot.reserved_bytes
+    sharing = [mode for mode in modes if mode != TURNS]
+    found = {}
+    if sum(curve.peak_bytes for curve in curves) <= room:
+        found[sharing[0]] = float(len(curves))
+    else:
+        for mode in sharing:
+            permits = POLICIES[mode](Snapshot(snapshot.budget_bytes, jobs, snapshot.reserved_bytes, mode))
+            found[mode] = yield_of(permits, [job.account for job in jobs], curves, room)
+    return found | ({TURNS: 1.0} if TURNS in modes else {})
+
+
+def yield_of(
+    permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
+) -> float:
+    """Solo seconds of iterations per second under these permits; a pair without a permit starts whenever it fits."""
+    if not curves:
+        return 0.0
+    step_s = max(curve.duration_s for curve in curves) / _STEPS
+    ahead = _LookAhead(permits, accounts, curves, room_bytes, step_s)
+    for _ in range(_BEFORE * _STEPS):
+        ahead.advance()
+    ahead.work_s = 0.0
+    for _ in range(_COUNTED * _STEPS):
+        ahead.advance()
+    return ahead.work_s / (_COUNTED * _STEPS * step_s)
+
+
+@dataclass
+class _Job:
+    """`at_s` into its iteration; None: at its door, where `passed` others have started since it came."""
+
+    curve: IterationCurve
+    shifts_s: dict[int, float]  # by index of the job that runs: how far that must be
+    by_forecast: bool = False
+    at_s: float | None = None
+    passed: int = 0
+
+    def held(self, at_s: float | None) -> int:
+        if at_s is None or at_s >= self.curve.duration_s:
+            return self.curve.residue_bytes
+        return self.curve.held_bytes[step_at(self.curve, at_s)]
+
+
+class _LookAhead:
+    """All jobs, a step of time after the other."""
+
+    def __init__(
+        self,
+        permits: Sequence[Permit],
+        accounts: Sequence[int],
+        curves: Sequence[IterationCurve],
+        room_bytes: int,
+        step_s: float,
+    ) -> None:
+        index = {account: i for i, account in enumerate(accounts)}
+        self._jobs = [_Job(curve, {}) for curve in curves]
+        for p in permits:
+            job = self._jobs[index[p.account]]
+            job.by_forecast |= p.by_forecast
+            if not p.by_forecast:
+                job.shifts_s[index[p.after]] = float("inf") if p.ordinal is None else p.shift_s
+        self._room_bytes, self._step_s = room_bytes, step_s
+        self._queue = list(self._jobs)  # at their doors, in the order in which they came
+        self._running: list[_Job] = []  # in the order in which they started
+        self._held = sum(job.held(None) for job in self._jobs)
+        self.work_s = 0.0
+
+    def advance(self) -> None:
+        """One step."""
+        self._open_doors()
+        moved = [job for job in self._running if self._move(job)]
+        if self._running and not moved:
+            self._move(self._running[0], always=True)  # the shim would not let it come so far
+        for job in [job for job in self._running if job.at_s is None]:
+            self._running.remove(job)
+            self._queue.append(job)
+
+    def _open_doors(self) -> None:
+        for job in list(self._queue):
+            past = all(self._is_past(other, shift_s) for other, shift_s in job.shifts_s.items())
+            if past and (not job.by_forecast or self._fits(job)):
+                job.at_s = 0.0
+                for earlier in self._queue[: self._queue.index(job)]:
+                    earlier.passed += 1
+                self._queue.remove(job)
+                self._running.append(job)
+                self._account(job, None, 0.0)
+            elif job.passed:
+                return
+
+    def _fits(self, newcomer: _Job) -> bool:
+        """Whether it stays with all that run within the room to its end (`shim/src/forecast.cpp`)."""
+        at_doors = sum(j.curve.residue_bytes for j in self._jobs if j.at_s is None and j is not newcomer)
+        for step in range(1 + int(newcomer.curve.duration_s / self._step_s)):
+            ahead_s = step * self._step_s
+            running = sum(job.held(job.at_s + ahead_s) for job in self._running if job.at_s is not None)
+            if at_doors + running + newcomer.held(ahead_s) > self._room_bytes:
+                return False
+        return True
+
+    def _is_past(self, other: int, shift_s: float) -> bool:
+        at_s = self._jobs[other].at_s
+        return at_s is None or at_s >= shift_s
+
+    def _move(self, job: _Job, *, always: bool = False) -> bool:
+        at_s = job.at_s or 0.0
+        then_s = at_s + self._step_s
+        more = job.held(then_s) - job.held(at_s)
+        if more > 0 and self._held + more > self._room_bytes and not always:
+            return False
+        duration_s = max(job.curve.duration_s, self._step_s)  # of a short one several end in a step
+        self.work_s += min(self._step_s, duration_s - at_s)
+        self._account(job, at_s, then_s)
+        job.at_s, job.passed = (then_s, job.passed) if then_s < job.curve.duration_s - 1e-9 else (None, 0)
+        return True
+
+    def _account(self, job: _Job, before_s: float | None, after_s: float) -> None:
+        self._held += job.held(after_s) - job.held(before_s)

@@ -1,0 +1,125 @@
+"""How much work jobs do per second, in the mode that they run in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
+_EARLY_S, _EARLY_ITERATIONS = 0.25, 4  # from when on a clear case shows
+_SETTLING_ITERATIONS = 2  # in which those of the mode before end
+
+
+_PHASE = math.log(1.1)
+_DISTURBED = 0.8  # of the profiled time; what is left out after the last allocation is less than the rest
+
+
+def phase(held_bytes: Sequence[int]) -> tuple[int, ...]:
+    """The phase of a job with this curve: another one when its peak or its allocations have grown by a tenth.
+
+    Times don't count: they change with the mode.
+    """
+    sizes = max(held_bytes, default=0), len(held_bytes)
+    return tuple(round(math.log(size) / _PHASE) if size else 0 for size in sizes)
+
+
+class SoloTimes:
+    """What an iteration of each job takes alone.
+
+    That is the profiled one, which other jobs may have disturbed while they were setting up. No iteration is faster
+    beside others than alone, so where the measured curve has come to be clearly shorter, it is what counts.
+    """
+
+    def __init__(self) -> None:
+        self._shortest_ns: dict[int, int] = {}
+
+    def note(self, account: int, time_ns: Sequence[int]) -> None:
+        """The times of the job's curve now: without the work after its last allocation."""
+        if time_ns:
+            self._shortest_ns[account] = min(time_ns[-1], self._shortest_ns.get(account, time_ns[-1]))
+
+    def seconds(self, account: int, profiled_ns: int) -> float:
+        """Of one iteration."""
+        shortest_ns = self._shortest_ns.get(account, profiled_ns)
+        return (shortest_ns if 0 < shortest_ns < _DISTURBED * profiled_ns else profiled_ns) / 1e9
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a job has done past its profile: iterations, with a fraction, of `solo_s` seconds each when alone.
+
+    `phase` is another one when the iterations have become others.
+    """
+
+    iterations: float
+    solo_s: float
+    phase: tuple[int, ...] = ()
+
+
+Jobs = Mapping[int, Progress]  # by account
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The yield of a window, solo seconds per second; off by `doubt` at most. `full`: it is long enough in any case."""
+
+    measured: float
+    doubt: float
+    full: bool
+
+
+class Meter:
+    """Counts the solo time of what the jobs do since a mode was taken, and in a window of it."""
+
+    def __init__(self) -> None:
+        self._iterations: dict[int, float] = {}
+        self._solo_s = [0.0]
+        self._work_s = 0.0
+        self._since_s, self._work_before_s = 0.0, 0.0
+        self._begin: tuple[float, float] | None = None  # of the window; None while the mode before ends
+
+    @property
+    def trial_s(self) -> float:
+        """How long it takes to measure another mode."""
+        longest_s = max(self._solo_s)
+        return _SETTLING_ITERATIONS * longest_s + max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+
+    def restart(self, jobs: Jobs) -> None:
+        """These are the jobs from now on."""
+        self._iterations = {account: job.iterations for account, job in jobs.items()}
+
+    def count(self, jobs: Jobs) -> None:
+        """What they have done since the last call."""
+        self._solo_s = [job.solo_s for job in jobs.values()]
+        for account, job in jobs.items():
+            self._work_s += max(0.0, job.iterations - self._iterations[account]) * job.solo_s
+            self._iterations[account] = job.iterations
+
+    def switch(self, now_s: float) -> None:
+        """Another mode is in force."""
+        self._since_s, self._work_before_s, self._begin = now_s, self._work_s, None
+
+    def begin_window(self, now_s: float) -> None:
+        """Measure from here on."""
+        self._begin = now_s, self._work_s
+
+    def read(self, now_s: float) -> Reading | None:
+        """The yield of the window so far; None while it says nothing."""
+        longest_s = max(self._solo_s)
+        if self._begin is None:
+            if now_s >= self._since_s + _SETTLING_ITERATIONS * longest_s:
+                self.begin_window(now_s)
+            return None
+        length_s, work_s = now_s - self._begin[0], self._work_s - self._begin[1]
+        if length_s < max(_EARLY_S, _EARLY_ITERATIONS * longest_s):
+            return None
+        doubt = sum(self._solo_s) / 2 / length_s  # progress within an iteration is not even
+        full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+        return Reading(work_s / length_s, doubt, full)
+
+    def lost_s(self, now_s: float, yield_before: float | None) -> float:
+        """Seconds that the mode in force has lost so far against one with this yield."""
+        if not yield_before:
+            return 0.0
+        return max(0.0, now_s - self._since_s - (self._work_s - self._work_before_s) / yield_before)

@@ -1,0 +1,53 @@
+"""What a run says of its modes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import TRAIN, Run
+
+
+@pytest.mark.usefixtures("train")
+def test_auto_is_the_default_and_says_which_mode_was_in_force(gpushare: Run, tmp_path: Path) -> None:
+    done = gpushare("run", "train.py 1500", "train.py 1500", "--budget", "64MiB", "--summary", "s.json")
+    assert done.returncode == 0, done.stderr
+    assert "policy auto" in done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["policy"] == "auto"
+    modes = summary["modes"]
+    assert next(iter(modes)) == "zico" and set(modes) <= {"zico", "temporal"}  # both peaks fit
+    assert modes["zico"]["yield"] > 0
+    assert 0 < sum(mode["seconds"] for mode in modes.values()) < summary["duration_s"]
+    assert summary["turns_s"] == modes.get("temporal", {"seconds": 0})["seconds"]
+    assert summary["trials_lost_s"] >= 0
+    assert "times the pace of one after the other" in done.stderr
+
+
+def test_a_fixed_policy_has_no_modes(gpushare: Run, train: None, tmp_path: Path) -> None:
+    done = gpushare("run", "train.py 20", "train.py 20", "--policy", "temporal", "--summary", "s.json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["modes"] == {} and summary["turns_s"] == 0
+
+
+def test_a_run_of_two_teaches_their_factor_and_a_plan_says_so(
+    gpushare: Run, train: None, tmp_path: Path
+) -> None:
+    (tmp_path / "wide.py").write_text(TRAIN.format(rows=8_000))
+    jobs = ("wide.py 200", "train.py 6000")
+    before = json.loads(gpushare("plan", *jobs, "--json", "--budget", "1GiB", "--iterations", "4").stdout)
+    assert before["pairs"] == [{"first": 0, "second": 1, "factor": 1.0, "source": "default", "runs": 0}]
+    assert all(0.3 < job["threads"] < 1.5 for job in before["jobs"])  # one thread each, as measured
+    done = gpushare("run", *jobs, "--budget", "1GiB", "--summary", "s.json", "--policy", "zico")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    found = summary["pair_factor"]
+    if summary["modes"]["zico"]["seconds"] < 2:
+        assert found is None
+        return
+    assert found["runs"] == 1 and 1 <= found["factor"] <= 16 and found["this_run"] == found["factor"]
+    after = gpushare("plan", *jobs, "--budget", "1GiB", "--iterations", "4", "--policy", "zico")
+    assert "wide beside train: " in after.stdout and "(learned from 1 run)" in after.stdout
+    options = ("--json", "--slowdown", "1.5", "--policy", "zico", "--iterations", "4")
+    given = json.loads(gpushare("plan", *jobs, *options).stdout)
+    assert given["pairs"][0]["source"] == "given" and given["pairs"][0]["factor"] == 1.5

@@ -1,0 +1,33 @@
+"""Shares by CPU clocks, from marks that are made up; what a real job has is in `tests/end_to_end/test_plan.py`."""
+
+import pytest
+
+from gpushare.framework.shares import Mark, Shares, shares
+
+MS = 10**6
+
+
+def marks(*steps: tuple[int, int, int]) -> list[Mark]:
+    """The clocks after steps of so many milliseconds of wall, thread and process time."""
+    found = [Mark(5, 7, 9)]
+    for wall, thread, process in steps:
+        last = found[-1]
+        found.append(
+            Mark(last.wall_ns + wall * MS, last.thread_ns + thread * MS, last.process_ns + process * MS)
+        )
+    return found
+
+
+def test_alone_all_threads_of_the_process_are_the_jobs() -> None:
+    found = shares(marks((100, 60, 180), (100, 80, 200), (120, 60, 220)), 0 + 100 * MS, alone=True)
+    assert found == Shares(pytest.approx(0.1), pytest.approx(600 / 320), pytest.approx(200 / 320))
+
+
+def test_beside_others_only_the_thread_is_known_and_waiting_does_not_count() -> None:
+    found = shares(marks((900, 80, 950), (700, 90, 990)), 100 * MS, alone=False)
+    assert found == Shares(None, None, pytest.approx(0.8))
+
+
+def test_before_an_iteration_has_ended_nothing_is_known() -> None:
+    assert shares(marks(), 100 * MS, alone=True) is None
+    assert shares(marks((100, 60, 180)), 0, alone=True) is None
