@@ -19,8 +19,24 @@ def start(note: Callable[[str], None]) -> None:
     """
     cuda_bridge.install(note)
     torch.cuda.init()
+    _check_streams()
     probe = torch.empty(1 << 18, device="cuda")
     if shim.owner(probe.data_ptr()) < 0:
         raise SelfCheckError(
             f"torch {torch.__version__} does not take CUDA memory from the allocator that it was given"
+        )
+
+
+def _check_streams() -> None:
+    """Whether torch asks the shim which stream is the default one."""
+    made_up = 1 << 12  # never given to the driver
+    shim.thread_cuda_stream(made_up)
+    try:
+        found = torch.cuda.default_stream().cuda_stream
+    finally:
+        shim.thread_cuda_stream(0)
+    if found != made_up:
+        raise SelfCheckError(
+            f"torch {torch.__version__} does not take a job's stream for its default one, so jobs would wait for "
+            "each other"
         )

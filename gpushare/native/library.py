@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 6
+API_VERSION = 7
 
 _shim: ctypes.CDLL | None = None
 
@@ -120,6 +120,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_stream_begin": (None, (_I32, _U64)),
     "gs_stream_end": (None, (_U64,)),
     "gs_stream_account": (_I32, (_U64,)),
+    "gs_thread_cuda_stream": (None, (_U64,)),
+    "gs_thread_cuda_generator": (None, (_PTR,)),
+    "gs_side_stream": (_U64, (_I32, _I32)),
+    "gs_synchronize": (ctypes.c_int, (_I32,)),
     "gs_memory_get": (ctypes.c_int, (_I32, ctypes.POINTER(Memory))),
     "gs_memory_reset_peaks": (None, (_I32,)),
     "gs_memory_reset_totals": (None, (_I32,)),

@@ -155,6 +155,8 @@ void gs_thread_enter(gs_account job, void* cpu_generator) {
   uint32_t before = thread_state.account;
   thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;
   thread_state.cpu_generator = cpu_generator;
+  thread_state.cuda_generator = nullptr;
+  thread_state.cuda_stream = 0;
   switch_account = thread_state.account;
   Runtime* r = active();
   if (!r) return;

@@ -216,7 +216,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     driver, calls, runtime = folder / "libfake_cuda.so", folder / "calls.so", folder / "libcuda.so.1"
     fake = sorted((ROOT / "shim/tests/fake_cuda").glob("*.cpp"))
     run(["g++", *flags, "-Wl,-soname,libfake_cuda.so", *map(str, fake), "-o", str(driver)])
-    libraries = ["-lc10", "-lc10_cuda", "-ltorch_cuda"]
+    libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
     run(["g++", *flags, *includes, *tells, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
     soname = ["-Wl,-soname,libcuda.so.1", f"-Wl,-rpath,{folder}"]
     run(["g++", *flags, *includes, str(HERE / "runtime.cpp"), str(driver), *soname, "-o", str(runtime)])
@@ -237,6 +237,10 @@ def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
     assert started(real, "tensors.py").endswith("ok\n")
     (kept,) = (real.folder / "gpushare" / "bridge").iterdir()
     assert kept.suffix == ".so"
+
+
+def test_what_jobs_have_of_their_own(real: SimpleNamespace) -> None:
+    assert started(real, "jobs.py", real.calls).endswith("ok\n")
 
 
 def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:

@@ -37,6 +37,9 @@ void enter() {
   cuCtxSetCurrent(context);
 }
 
+CUstream driver(cudaStream_t stream) { return reinterpret_cast<CUstream>(stream); }
+CUevent driver(cudaEvent_t event) { return reinterpret_cast<CUevent>(event); }
+
 }  // namespace
 
 EXPORTED cudaError_t cudaGetDeviceCount(int* count) {
@@ -94,6 +97,39 @@ EXPORTED cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptur
   cudaError_t result = told(cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &found));
   *status = static_cast<cudaStreamCaptureStatus>(found);
   return result;
+}
+EXPORTED cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  enter();
+  CUresult result = cuStreamQuery(driver(stream));
+  return result == cuda::CUDA_ERROR_NOT_READY ? cudaErrorNotReady : told(result);
+}
+EXPORTED cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  enter();
+  return told(cuStreamWaitEvent(driver(stream), driver(event), flags));
+}
+EXPORTED cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  enter();
+  return told(cuEventCreate(reinterpret_cast<CUevent*>(event), flags));
+}
+EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  enter();
+  return told(cuEventDestroy_v2(driver(event)));
+}
+EXPORTED cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  enter();
+  return told(cuEventRecord(driver(event), driver(stream)));
+}
+EXPORTED cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  enter();
+  return told(cuEventSynchronize(driver(event)));
+}
+EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
+  enter();
+  CUresult result = cuEventQuery(driver(event));
+  return result == cuda::CUDA_ERROR_NOT_READY ? cudaErrorNotReady : told(result);
 }
 // What torch asks the driver for itself.
 EXPORTED cuda::CUresult cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
