@@ -12,7 +12,7 @@ from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import JobSpec
-from gpushare.launcher import trace
+from gpushare.launcher import devices, trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
@@ -32,7 +32,7 @@ from gpushare.views.summary import build_summary, render_summary
     default="zico",
     show_default=True,
 )
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@common.device_option
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
@@ -58,23 +58,23 @@ def run(
     budget is too small for it, 4 the host process died, 130 Ctrl-C.
     """
     common.check_platform()
-    device = common.check_device(device)
+    on = devices.choose(device)
     specs = _specs(jobs, job_file)
-    budget_bytes, how = common.choose_budget(budget)
+    budget_bytes, how = common.choose_budget(budget, on)
     _check_summary(summary_file)
-    profiles = [store.find(spec, device) for spec in specs]
+    profiles = [store.find(spec, on.kind) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
-    plan = RunPlan(specs, profiles, budget_bytes, policy, debug_memory=debug_memory)
+    plan = RunPlan(specs, profiles, budget_bytes, policy, debug_memory=debug_memory, device=on)
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
     console = common.Console()
     screen: RunScreen = (
-        LiveScreen([s.name for s in specs], budget_bytes, console)
+        LiveScreen([s.name for s in specs], budget_bytes, console, on.label)
         if show_live
         else PlainScreen(sys.stdout, sys.stderr)
     )
-    screen.note(f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, device {device}")
+    screen.note(f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, device {on.described}")
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
@@ -85,7 +85,7 @@ def run(
         raise UsageError(f"the host could not start: {work.failure}")
     for index, profile in work.profiles.items():
         if work.results[index].status == "ok":
-            store.save(specs[index], device, profile)
+            store.save(specs[index], on.kind, profile)
     _report(work, console, summary_file)
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
     return work.exit_code
@@ -125,6 +125,7 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
         work.results,
         policy=plan.policy,
         budget_bytes=plan.budget_bytes,
+        device=plan.device.described,
         yields=work.yields,
         duration_s=work.duration_s,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from gpushare.framework import cuda_bridge
+from gpushare.framework import cuda_bridge, cuda_capability
 from gpushare.framework.selfcheck import SelfCheckError
 from gpushare.native import shim
 
@@ -15,10 +15,11 @@ def start(note: Callable[[str], None]) -> None:
     """Once per host, when the shim has started on a GPU and torch has not touched it yet.
 
     :raises NativeError: torch does not take the allocator.
-    :raises SelfCheckError: a tensor does not lie in the pool.
+    :raises SelfCheckError: torch has no code for the GPU, or does not do as the shim says.
     """
     cuda_bridge.install(note)
     torch.cuda.init()
+    cuda_capability.check()
     _check_streams()
     probe = torch.empty(1 << 18, device="cuda")
     if shim.owner(probe.data_ptr()) < 0:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 
 from gpushare.jobs import JobSpec
 from gpushare.launcher import results
+from gpushare.launcher.devices import CPU, Device
 from gpushare.launcher.host_process import HostProcess
 from gpushare.launcher.logs import Logs
 from gpushare.launcher.relay import Relay, Screen
@@ -54,13 +55,14 @@ class RunPlan:
     policy: str
     mode: str = "run"
     debug_memory: bool = False
+    device: Device = CPU
 
     def log_header(self) -> bytes:
         """First line of a log of its allocations."""
         return allocation_log.header(
             [(job.name, job.command) for job in self.jobs],
             policy=self.policy,
-            device="cpu",
+            device=self.device.label,
             budget_bytes=self.budget_bytes,
             page_bytes=PAGE_BYTES,
             region_bytes=self.region_bytes,
@@ -158,7 +160,7 @@ class Run:
             "log_fd": self._trace.fileno() if self._trace else -1,
             "debug_memory": plan.debug_memory,
             "parent_pid": os.getpid(),
-            "device": "cpu",
+            "device": plan.device.label,
             "jobs": specs,
         }
 

@@ -20,6 +20,7 @@ def build_summary(
     policy: str,
     budget_bytes: int,
     duration_s: float,
+    device: str = "cpu",
     yields: Mapping[str, float | None] | None = None,
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known.
@@ -35,6 +36,7 @@ def build_summary(
     estimates = [j["alone_s"] for j in jobs]
     return {
         "policy": policy,
+        "device": device,
         "budget_bytes": budget_bytes,
         "pool_peak_bytes": pool.held_peak_bytes,
         "duration_s": duration_s,
@@ -181,7 +183,7 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
 
 def _times(summary: dict[str, Any]) -> str:
     serial = summary["serial_estimate_s"]
-    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']})"
+    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']}{_on(summary)})"
     if serial and len(summary["jobs"]) > 1:
         text += f"; one after the other would take about {_seconds(serial)}"
     if summary["overlap_s"]:
@@ -191,6 +193,10 @@ def _times(summary: dict[str, Any]) -> str:
     if summary["turns_s"]:
         text += f"; the jobs took turns for {_seconds(summary['turns_s'])}, which was faster or on trial"
     return text
+
+
+def _on(summary: dict[str, Any]) -> str:
+    return "" if summary["device"] == "cpu" else f", {summary['device']}"
 
 
 def _bad_frees(job: dict[str, Any]) -> str:

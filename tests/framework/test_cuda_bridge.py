@@ -9,6 +9,7 @@ GPUSHARE_TORCH_HEADERS names further include folders of torch, separated by colo
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -330,6 +331,53 @@ def test_a_host_on_a_gpu_runs_jobs(real: SimpleNamespace) -> None:
             "True True 10.0",
             "CUDA out of memory.",
         ], told
+
+
+def installed(folder: Path) -> Path:
+    """A folder for PYTHONPATH with gpushare as an installation has it."""
+    package = folder / "site" / "gpushare"
+    shutil.copytree(ROOT / "gpushare", package, ignore=shutil.ignore_patterns("_shim", "__pycache__"))
+    (package / "_shim" / "source").mkdir(parents=True)
+    (package / "_shim" / "libgpushare.so").symlink_to(library.library_path())
+    for name in ("bridge", "include"):
+        (package / "_shim" / "source" / name).symlink_to(ROOT / "shim" / name)
+    return package.parent
+
+
+def console(real: SimpleNamespace, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a python whose torch is built for CUDA, over the stand-in."""
+    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder)}
+    fixed |= {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(installed(folder))}
+    return subprocess.run(
+        [real.python, "-m", "gpushare", *arguments],
+        env={**os.environ, **fixed},
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_S,
+        cwd=folder,
+    )
+
+
+def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -> None:
+    jobs = [f"{HERE / 'job.py'} {size}" for size in (20, 30)]
+    options = ["--device", "cuda", "--budget", "256MiB", "--summary", "summary.json", "--trace", "log"]
+    done = console(real, tmp_path, "run", *jobs, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, size in (("job", 20), ("job-2", 30)):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"{name} |")]
+        assert lines[:2] == [f"{name} | {size} {size} 1", f"{name} | True True 10.0"], done.stdout
+    where = "cuda:0 (Fake CUDA device)"
+    assert f"policy zico, device {where}" in done.stderr
+    assert json.loads((tmp_path / "summary.json").read_text())["device"] == where
+    assert where in done.stdout.splitlines()[-1]
+    header, _, records = (tmp_path / "log").read_bytes().partition(b"\n")
+    assert json.loads(header)["device"] == "cuda:0" and records
+
+
+def test_a_gpu_that_is_not_there_starts_nothing(real: SimpleNamespace, tmp_path: Path) -> None:
+    done = console(real, tmp_path, "profile", "--device", "cuda:1", str(HERE / "job.py"), "20")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "gpushare: --device cuda:1: there is no such GPU, only cuda:0"
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,10 @@ EXPORTED cuda::CUresult cuDevicePrimaryCtxGetState(int, unsigned* flags, int* ac
   *active = 1;
   return cuda::CUDA_SUCCESS;
 }
+EXPORTED cuda::CUresult cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+  return cuda::CUDA_SUCCESS;
+}
 EXPORTED cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 0;
   return cudaSuccess;
