@@ -63,7 +63,6 @@ def measure(
     logs = Logs(run_directory(), [spec.name])
     work = Run(plan, logs, PlainScreen(sys.stderr, sys.stderr), log)
     work.execute()
-    logs.close()
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     found = work.profiles.get(0)

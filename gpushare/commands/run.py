@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +14,7 @@ from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import JobSpec
-from gpushare.launcher import devices, trace
+from gpushare.launcher import devices, restart, trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
@@ -37,6 +39,9 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
+@click.option(
+    "--restart", "restarts", is_flag=True, help="If the host dies, start again the jobs not to blame."
+)
 @click.option("--live/--no-live", default=None, help="Live view. Default: on a terminal.")
 def run(
     jobs: tuple[str, ...],
@@ -48,6 +53,7 @@ def run(
     summary_file: Path | None,
     trace_file: Path | None,
     debug_memory: bool,
+    restarts: bool,
     live: bool | None,
 ) -> int:
     """Run several jobs at once inside one memory budget.
@@ -55,7 +61,7 @@ def run(
     A JOB is a script or a quoted command line: train.py, "train.py --lr 0.1", "-m package.train".
 
     Exit code: 0 all jobs succeeded, 1 a job failed, 2 nothing was started, 3 a job was refused because the
-    budget is too small for it, 4 the host process died, 130 Ctrl-C.
+    budget is too small for it, 4 the host process died (with --restart: and a job was lost), 130 Ctrl-C.
     """
     common.check_platform()
     on = devices.choose(device)
@@ -69,26 +75,43 @@ def run(
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
     console = common.Console()
-    screen: RunScreen = (
-        LiveScreen([s.name for s in specs], budget_bytes, console, on.label)
-        if show_live
-        else PlainScreen(sys.stdout, sys.stderr)
-    )
+    screen = _screen(plan, console if show_live else None)
     screen.note(f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, device {on.described}")
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
+
+    def again(later: RunPlan, number: int) -> Run:
+        into = Logs(logs.directory / f"restart-{number}", [s.name for s in later.jobs])
+        next_screen = _screen(later, console if show_live else None)
+        names = ", ".join(s.name for s in later.jobs)
+        next_screen.note(
+            f"starting again from the first line: {names}; what they write goes to {into.directory}"
+        )
+        return Run(later, into, next_screen)
+
     work = Run(plan, logs, screen, log)
-    work.execute()
-    logs.close()
+    runs = restart.execute(work, again if restarts else None)
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
+    for run in runs:
+        _save_profiles(run)
+    _report(runs, console, summary_file)
+    print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
+    return restart.exit_code(runs)
+
+
+def _screen(plan: RunPlan, console: common.Console | None) -> RunScreen:
+    """A live one on a console, else lines."""
+    if console is None:
+        return PlainScreen(sys.stdout, sys.stderr)
+    return LiveScreen([s.name for s in plan.jobs], plan.budget_bytes, console, plan.device.label)
+
+
+def _save_profiles(work: Run) -> None:
     for index, profile in work.profiles.items():
         if work.results[index].status == "ok":
-            store.save(specs[index], on.kind, profile)
-    _report(work, console, summary_file)
-    print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
-    return work.exit_code
+            store.save(work.plan.jobs[index], work.plan.device.kind, profile)
 
 
 def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:
@@ -118,9 +141,28 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
             )
 
 
-def _report(work: Run, console: common.Console, summary_file: Path | None) -> None:
+def _report(runs: list[Run], console: common.Console, summary_file: Path | None) -> None:
+    first, *later = [_summary(work) for work in runs]
+    for number, summary in enumerate([first, *later]):
+        title = f"restart {number}\n" if number else ""
+        common.to_stdout(partial(_show, title, summary, console), "the summary")
+    if later:
+        first["restarts"] = later
+    if summary_file:
+        try:
+            summary_file.write_text(json.dumps(first, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            print(f"gpushare: the summary was not written: {error}", file=sys.stderr)
+
+
+def _show(title: str, summary: dict[str, Any], console: common.Console) -> None:
+    print(title, end="")
+    render_summary(summary, console)
+
+
+def _summary(work: Run) -> dict[str, Any]:
     plan = work.plan
-    summary = build_summary(
+    return build_summary(
         work.telemetry,
         work.results,
         policy=plan.policy,
@@ -129,9 +171,3 @@ def _report(work: Run, console: common.Console, summary_file: Path | None) -> No
         yields=work.yields,
         duration_s=work.duration_s,
     )
-    common.to_stdout(lambda: render_summary(summary, console), "the summary")
-    if summary_file:
-        try:
-            summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            print(f"gpushare: the summary was not written: {error}", file=sys.stderr)

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "../include/gpushare.h"
+#include "crash.h"
 #include "devices/open.h"
 #include "runtime.h"
 #include "sampler.h"
@@ -113,6 +114,7 @@ int gs_start(const gs_config* c) {
   telemetry->header(kMagic, kTelemetryMagic);
   pthread_atfork(nullptr, nullptr, [] { g_in_child = true; });
   __atomic_store_n(&g_runtime, r, __ATOMIC_RELEASE);
+  if (c->telemetry_fd >= 0) watch_crashes(telemetry);
   sampler_start(r, c->parent_pid);
   return 0;
 }

@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 4;
+constexpr uint64_t kTelemetryVersion = 5;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 512, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
 constexpr uint64_t kWakesAt =
@@ -38,7 +38,9 @@ enum Header : uint32_t {
   kParkNs,
   kRingSize,
   kPolicy,
-  kWakes
+  kWakes,
+  kCrashSignal,  // 0: none; what hit the process, and whose thread
+  kCrashAccount
 };
 enum Slot : uint32_t {
   kState,

@@ -374,6 +374,26 @@ def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -
     assert json.loads(header)["device"] == "cuda:0" and records
 
 
+def test_a_lost_gpu_is_told_and_its_jobs_start_again_alone(real: SimpleNamespace, tmp_path: Path) -> None:
+    jobs = [f"{HERE / 'breaks.py'} first second", f"{HERE / 'breaks.py'} second first"]
+    options = ["--device", "cuda", "--budget", "256MiB", "--restart", "--summary", "summary.json"]
+    done = console(real, tmp_path, "run", *jobs, *options)
+    told = done.stdout + done.stderr
+    assert "the GPU is lost for all jobs of this host (AcceleratorError: CUDA error" in done.stderr, told
+    assert "may as well have caused it" in done.stderr, told
+    assert done.returncode == 0, told
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [job["status"] for job in summary["jobs"]] == ["lost", "lost"]
+    assert [[job["status"] for job in again["jobs"]] for again in summary["restarts"]] == [["ok"], ["ok"]]
+
+
+def test_a_gpu_that_is_lost_to_a_job_alone_is_its_fault(real: SimpleNamespace, tmp_path: Path) -> None:
+    options = ["--device", "cuda", "--budget", "256MiB"]
+    done = console(real, tmp_path, "run", f"{HERE / 'breaks.py'} only", *options)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "breaks caused it: no other job ran" in done.stderr
+
+
 def test_a_gpu_that_is_not_there_starts_nothing(real: SimpleNamespace, tmp_path: Path) -> None:
     done = console(real, tmp_path, "profile", "--device", "cuda:1", str(HERE / "job.py"), "20")
     assert (done.returncode, done.stdout) == (2, "")
