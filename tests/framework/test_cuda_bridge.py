@@ -336,6 +336,8 @@ def test_a_host_on_a_gpu_runs_jobs(real: SimpleNamespace) -> None:
 def installed(folder: Path) -> Path:
     """A folder for PYTHONPATH with gpushare as an installation has it."""
     package = folder / "site" / "gpushare"
+    if package.exists():
+        return package.parent
     shutil.copytree(ROOT / "gpushare", package, ignore=shutil.ignore_patterns("_shim", "__pycache__"))
     (package / "_shim" / "source").mkdir(parents=True)
     (package / "_shim" / "libgpushare.so").symlink_to(library.library_path())
@@ -372,6 +374,24 @@ def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -
     assert where in done.stdout.splitlines()[-1]
     header, _, records = (tmp_path / "log").read_bytes().partition(b"\n")
     assert json.loads(header)["device"] == "cuda:0" and records
+
+
+def test_a_profile_is_of_its_gpu(real: SimpleNamespace, tmp_path: Path) -> None:
+    job, options = str(HERE / "trains.py"), ["--device", "cuda", "--budget", "256MiB"]
+    done = console(real, tmp_path, "profile", "--json", *options, job)
+    assert done.returncode == 0, done.stderr
+    profile = json.loads(done.stdout)
+    assert profile["device"] == "cuda Fake CUDA device"
+    assert 70 << 20 <= profile["peak_held_bytes"] <= 90 << 20
+    again = console(real, tmp_path, "run", job, job, *options, "--summary", "summary.json")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stderr.count("starts with its saved profile") == 2, again.stderr
+    lines = {line.split(" | ")[1] for line in again.stdout.splitlines() if " | " in line}
+    assert len(lines) == 1, "the same as each other"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    # The last iteration is closed by the next allocation, which never comes.
+    assert [job["iterations"] for job in summary["jobs"]] == [29, 29]
+    assert summary["pool_peak_bytes"] <= summary["budget_bytes"]
 
 
 def test_a_lost_gpu_is_told_and_its_jobs_start_again_alone(real: SimpleNamespace, tmp_path: Path) -> None:

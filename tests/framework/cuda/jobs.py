@@ -4,6 +4,7 @@ nothing before somebody waits for it, so what a wait waits for is seen. Prints `
 """
 
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -25,19 +26,14 @@ shim.start(budget_bytes=256 * MIB, page_bytes=2 * MIB, region_bytes=32 * MIB, po
 
 import torch  # noqa: E402
 
-from gpushare.framework import (  # noqa: E402
-    cuda,
-    cuda_captures,
-    cuda_generators,
-    cuda_run_ahead,
-    cuda_streams,
-    cuda_synchronize,
-    generators,
-)
+from gpushare.framework import cuda, cuda_run_ahead, generators  # noqa: E402
 from gpushare.framework import threads as torch_threads  # noqa: E402
 from gpushare.isolation import context  # noqa: E402
 
-PARTS: tuple[Any, ...] = (cuda_streams, cuda_generators, cuda_synchronize, cuda_captures, cuda_run_ahead)
+PARTS: tuple[Any, ...] = tuple(
+    importlib.import_module(f"gpushare.framework.cuda_{name}")
+    for name in ("streams", "generators", "synchronize", "captures", "run_ahead")
+)
 HOSTS_DEFAULT = 0
 
 cuda.start(print)

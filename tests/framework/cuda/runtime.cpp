@@ -65,7 +65,7 @@ EXPORTED cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
 }
 EXPORTED cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   memset(properties, 0, sizeof *properties);
-  strcpy(properties->name, "a driver without a GPU");
+  strcpy(properties->name, "Fake CUDA device");  // as the fake driver says
   properties->major = 9;
   properties->totalGlobalMem = kMemory;
   properties->multiProcessorCount = 1;
