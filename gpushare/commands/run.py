@@ -77,6 +77,8 @@ def run(
     console = common.Console()
     screen = _screen(plan, console if show_live else None)
     screen.note(f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, device {on.described}")
+    if told := devices.unmanaged_gpu(on):
+        screen.note(told)
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")

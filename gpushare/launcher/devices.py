@@ -14,6 +14,7 @@ from gpushare.errors import UsageError
 from gpushare.native import gpus
 
 _ELSE = "or use --device cpu"
+_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,26 @@ def choose(text: str) -> Device:
     return _gpu(text, int(number or 0))
 
 
-def _check_torch(text: str) -> None:
+def unmanaged_gpu(device: Device) -> str | None:
+    """What to tell where a run is on the CPU, but its scripts could use a GPU."""
+    if device.model or not _DRIVER.exists() or not _built_for_cuda():
+        return None
+    return (
+        "the budget is of the CPU's memory: what scripts do on this machine's GPU is outside it and not coordinated; "
+        "--device cuda is experimental"
+    )
+
+
+def _built_for_cuda() -> bool:
     found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:
+    at = found.origin if found else None
+    return at is not None and (Path(at).parent / "lib" / "libtorch_cuda.so").exists()
+
+
+def _check_torch(text: str) -> None:
+    if importlib.util.find_spec("torch") is None:
         raise UsageError(f"--device {text}: torch is not installed; install one that is built for CUDA")
-    if not (Path(found.origin).parent / "lib" / "libtorch_cuda.so").exists():
+    if not _built_for_cuda():
         raise UsageError(
             f"--device {text}: torch {importlib.metadata.version('torch')} is built without CUDA; install one with it "
             f"(https://pytorch.org/get-started/locally), {_ELSE}"

@@ -1,4 +1,6 @@
 // Stands in for libcuda.so.1: one function after the other may fail, as the environment says.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -9,7 +11,10 @@ static int told(const char* call) {
   return failing && !strcmp(failing, call) ? atoi(getenv("DRIVER_RESULT")) : 0;
 }
 
-DRIVER cuInit(unsigned) { return told("cuInit"); }
+DRIVER cuInit(unsigned) {
+  if (getenv("DRIVER_HANGS")) sleep(30);
+  return told("cuInit");
+}
 DRIVER cuDeviceGetCount(int* count) {
   const char* n = getenv("DRIVER_COUNT");
   *count = n ? atoi(n) : 1;

@@ -99,8 +99,26 @@ class TestWithTorchForCuda:
             "--device cuda: cuDevicePrimaryCtxRetain: out of memory; nvidia-smi must work here, or use --device cpu"
         )
 
-    def test_no_driver(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-        assert gpus.look(0).problem == "" or "the CUDA driver can't be loaded: libcuda.so.1" in refusal(
+    def test_a_driver_that_hangs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DRIVER_HANGS", "1")
+        monkeypatch.setattr(gpus, "LIMIT_S", 1.0)
+        assert "--device cuda: the driver did not answer within 1 s; nvidia-smi must work here" in refusal(
             "cuda"
         )
+
+    def test_a_gpu_outside_the_budget_is_told(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        cpu = devices.choose("cpu")
+        monkeypatch.setattr(devices, "_DRIVER", tmp_path / "none")
+        assert devices.unmanaged_gpu(cpu) is None
+        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        assert "outside it and not coordinated" in (devices.unmanaged_gpu(cpu) or "")
+        assert devices.unmanaged_gpu(devices.choose("cuda")) is None
+
+    def test_no_driver(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gpus, "LIBRARY", "libno_such_driver.so")
+        monkeypatch.setattr(gpus, "ask", gpus.look)
+        text = refusal("cuda:0")
+        assert text.startswith(
+            "--device cuda:0: the CUDA driver can't be loaded: libno_such_driver.so: cannot open"
+        )
+        assert text.endswith("; nvidia-smi must work here, or use --device cpu")
