@@ -21,8 +21,8 @@ _START = "import sys; sys.path.pop(0); from gpushare.native import gpus; gpus.ma
 
 @dataclass(frozen=True)
 class Gpus:
-    """`count` GPUs are visible, -1 if that is not known. The rest is of the one that was asked for, if it is there; memory in bytes, with a
-    context on it. `problem` says why there is no more, in the driver's words."""
+    """`count` GPUs are visible, -1 if that is not known. The rest is of the one that was asked for, if it is there;
+    memory in bytes, with a context on it. `problem` says why there is no more, in the driver's words."""
 
     count: int = -1
     name: str = ""
