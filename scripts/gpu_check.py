@@ -1,8 +1,9 @@
 """Checks on a machine with an NVIDIA GPU what gpushare takes for granted there.
 
-    python scripts/gpu_check.py --facts --bridge --out DIR
+    python scripts/gpu_check.py --facts --bridge --jobs --out DIR
 
-Needs torch with CUDA, g++ and, for the bridge, cmake; no network and no installation. docs/gpu.md tells what the
+Needs torch with CUDA, g++ and, for bridge and jobs, cmake; for jobs click, rich and psutil. No network and no
+installation. docs/gpu.md tells what the
 results mean.
 Exit codes: 0 everything could be checked (true or false), 2 misuse or no GPU, 3 something could not be checked.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gpu import facts, machine, programs, report, runner
+from gpu import facts, jobs, machine, programs, report, runner
 from gpu.checks import Check, checks_of
 from gpu.libraries import Builds
 
@@ -27,6 +28,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--bridge", action="store_true", help="build the shim and compute through its allocator"
     )
+    parser.add_argument(
+        "--jobs", action="store_true", help="run scripts by `gpushare run`, and in plain python"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where PART.json and PART.md are written")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of the facts these alone")
     parser.add_argument("--list", action="store_true", help="list the checks and end")
@@ -34,8 +38,8 @@ def arguments() -> argparse.Namespace:
         "--limit", type=float, metavar="SECONDS", default=LIMIT_S, help=f"for each part; default {LIMIT_S}"
     )
     given = parser.parse_args()
-    if not given.facts and not given.bridge:
-        parser.error("say what to check: --facts, --bridge or both")
+    if not (given.facts or given.bridge or given.jobs):
+        parser.error("say what to check: --facts, --bridge, --jobs or several")
     if not given.facts and (given.only or given.list):
         parser.error("--only and --list are about --facts")
     if not given.list and not given.out:
@@ -80,6 +84,11 @@ def run_bridge(header: dict[str, Any], out: Path, limit_s: float) -> bool:
     )
 
 
+def run_jobs(header: dict[str, Any], out: Path, limit_s: float) -> bool:
+    title = "Jobs on this GPU, by the command"
+    return write(jobs.run(limit_s), report.Report(out, "jobs", title, header, jobs.COUNT), out / "jobs")
+
+
 def write(rows: Iterable[runner.Row], written: report.Report, path: Path) -> bool:
     for row in rows:
         written.add(row)
@@ -104,6 +113,8 @@ def main() -> int:
         complete = run_facts(checks, dict(header), given.out, given.limit)
     if given.bridge:
         complete = run_bridge(dict(header), given.out, given.limit) and complete
+    if given.jobs:
+        complete = run_jobs(dict(header), given.out, given.limit) and complete
     return 0 if complete else 3
 
 

@@ -7,15 +7,23 @@ import platform
 import sys
 from collections.abc import Callable
 
-import psutil
+import click
 import rich.console
 
 from gpushare.errors import UsageError
+from gpushare.launcher.devices import Device
 from gpushare.native import library
 from gpushare.units import format_bytes, parse_budget
 
 LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
 LEAST_BUDGET_BYTES = 32 << 20
+
+device_option = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="auto (the CPU), cpu or cuda[:N] (experimental: not yet run on a GPU).",
+)
 
 
 def check_platform() -> None:
@@ -29,31 +37,19 @@ def check_platform() -> None:
         raise UsageError(f"the shim is not built: {library.library_path()} is missing; pip install gpushare")
 
 
-def check_device(device: str) -> str:
-    """The device to use; `auto` is the CPU until CUDA is supported.
-
-    :raises UsageError: cuda, or no device at all.
-    """
-    if device in ("auto", "cpu"):
-        return "cpu"
-    kind, _, index = device.partition(":")
-    if kind == "cuda" and (not index or index.isdigit()):
-        raise UsageError(f"--device {device}: CUDA is not supported yet; use --device cpu or auto")
-    raise UsageError(f"--device must be auto, cpu or cuda[:N], but got {device!r}")
-
-
-def choose_budget(text: str | None) -> tuple[int, str]:
+def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
     """The budget in bytes and how it came about.
 
     :raises UsageError: see `units.parse_budget`; or too small to hold anything.
     """
-    memory = psutil.virtual_memory()
     if text is None:
-        reserve = max(LEAST_RESERVE_BYTES, int(memory.total * RESERVE_SHARE))
-        budget = memory.available - reserve
+        reserve = max(LEAST_RESERVE_BYTES, int(device.total_bytes * RESERVE_SHARE))
+        budget = device.free_bytes - reserve
         how = f"what is free now less a reserve of {format_bytes(reserve)}"
     else:
-        budget, how = parse_budget(text, memory.total), "--budget"
+        budget, how = parse_budget(text, device.total_bytes), "--budget"
+        if device.model and budget > device.free_bytes:
+            how += f", although only {format_bytes(device.free_bytes)} are free now"
     if budget < LEAST_BUDGET_BYTES:
         raise UsageError(
             f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, "

@@ -17,6 +17,8 @@ from gpushare.commands.contention import KnownFactor, cores_here, known_factors,
 from gpushare.commands.profile import measure, why_none
 from gpushare.errors import GpushareError, RefusedError, UsageError
 from gpushare.jobs import JobSpec
+from gpushare.launcher import devices
+from gpushare.launcher.devices import Device
 from gpushare.profiles import Profile, store
 from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, SimulationStuck, from_profile
 from gpushare.simulation.job import iterations_for, steps_for
@@ -59,7 +61,7 @@ _SWEEP_POINTS = 16
 )
 @click.option("--sweep-budget", is_flag=True, help="Throughput at budgets from the largest peak to the sum.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything to stdout as JSON.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@common.device_option
 def plan(
     jobs: tuple[str, ...],
     job_file: Path | None,
@@ -82,12 +84,12 @@ def plan(
     Exit code: 0 each job can run inside the budget, 2 nothing was simulated, 3 a job can't.
     """
     common.check_platform()
-    device = common.check_device(device)
+    on = devices.choose(device)
     entries = _entries(jobs, job_file)
-    budget_bytes = _budget(budget)
+    budget_bytes = _budget(budget, on)
     cores = cores or cores_here()
-    entries = _with_profiles(entries, device)
-    known = known_factors([entry.spec for entry in entries], device, slowdown)
+    entries = _with_profiles(entries, on)
+    known = known_factors([entry.spec for entry in entries], on.kind, slowdown)
     work = _Work(
         jobs=_jobs(entries, iterations, threads, cores, stagger),
         page_bytes=min(e.profile.page_bytes for e in entries if e.profile),
@@ -188,19 +190,19 @@ def _entry(text: str) -> _Entry:
     return _Entry(JobSpec(name, "script", text, (), Path.cwd(), found.command), found)
 
 
-def _with_profiles(entries: list[_Entry], device: str) -> list[_Entry]:
+def _with_profiles(entries: list[_Entry], device: Device) -> list[_Entry]:
     """Entries of which each has a profile: its saved one, else a new one.
 
     :raises GpushareError: a job ended before it had one.
     """
     for entry in entries:
-        entry.profile = entry.profile or store.find(entry.spec, device)
+        entry.profile = entry.profile or store.find(entry.spec, device.kind)
         if entry.profile is None:
             print(
                 f"gpushare: {entry.spec.name} has no saved profile and runs until it is measured",
                 file=sys.stderr,
             )
-            budget_bytes, _ = common.choose_budget(None)
+            budget_bytes, _ = common.choose_budget(None, device)
             entry.profile, run = measure(entry.spec, device, budget_bytes)
             if entry.profile is None:
                 raise GpushareError(why_none(run))
@@ -226,9 +228,9 @@ def _jobs(
     ]
 
 
-def _budget(text: str | None) -> int:
+def _budget(text: str | None, device: Device) -> int:
     if text is None or text.strip().endswith("%"):
-        return common.choose_budget(text)[0]
+        return common.choose_budget(text, device)[0]
     budget_bytes = parse_bytes(text)
     if budget_bytes < common.LEAST_BUDGET_BYTES:
         least = format_bytes(common.LEAST_BUDGET_BYTES)

@@ -13,7 +13,8 @@ from gpushare import jobs as job_specs
 from gpushare.commands import common
 from gpushare.errors import GpushareError, UsageError
 from gpushare.jobs import JobSpec
-from gpushare.launcher import trace
+from gpushare.launcher import devices, trace
+from gpushare.launcher.devices import Device
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan
 from gpushare.profiles import Profile, store
@@ -25,7 +26,7 @@ from gpushare.views.profile import render_profile
 @click.option("--json", "as_json", is_flag=True, help="Print the profile to stdout as JSON.")
 @click.option("--budget", help="Memory the script may use. Default: what is free, less a reserve.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@common.device_option
 @click.argument("job", metavar="JOB")
 @click.argument("args", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def profile(
@@ -37,12 +38,12 @@ def profile(
     is ended through its own finally and with blocks. The profile is kept for `gpushare run`.
     """
     common.check_platform()
-    device = common.check_device(device)
+    on = devices.choose(device)
     command = f"{job} {shlex.join(args)}" if args else job
     spec = job_specs.parse_job(command)
     job_specs.check(spec)
-    budget_bytes, _ = common.choose_budget(budget)
-    found, work = measure(spec, device, budget_bytes, trace_file)
+    budget_bytes, _ = common.choose_budget(budget, on)
+    found, work = measure(spec, on, budget_bytes, trace_file)
     if found is None:
         print(f"gpushare: {why_none(work)}", file=sys.stderr)
         return work.exit_code or GpushareError.exit_code
@@ -51,23 +52,22 @@ def profile(
 
 
 def measure(
-    spec: JobSpec, device: str, budget_bytes: int, trace_file: Path | None = None
+    spec: JobSpec, device: Device, budget_bytes: int, trace_file: Path | None = None
 ) -> tuple[Profile | None, Run]:
     """Run a job until it has a profile, and keep that; None if it ended before. Its output goes to stderr.
 
     :raises UsageError: the host could not start.
     """
-    plan = RunPlan([spec], [None], budget_bytes, "zico", "profile")
+    plan = RunPlan([spec], [None], budget_bytes, "zico", "profile", device=device)
     log = trace.begin(trace_file, plan)
     logs = Logs(run_directory(), [spec.name])
     work = Run(plan, logs, PlainScreen(sys.stderr, sys.stderr), log)
     work.execute()
-    logs.close()
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     found = work.profiles.get(0)
     if found is not None and work.exit_code == 0:
-        path = store.save(spec, device, found)
+        path = store.save(spec, device.kind, found)
         print(f"gpushare: profile saved as {path}", file=sys.stderr)
     return found, work
 

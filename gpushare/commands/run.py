@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from gpushare import jobs as job_specs
-from gpushare.commands import common, contention
+from gpushare.commands import common, reports
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, ORDERS, PRIORITY, JobSpec
-from gpushare.launcher import explain as explained
-from gpushare.launcher import trace
+from gpushare.launcher import devices, restart, trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
 from gpushare.units import format_bytes
-from gpushare.views.explain import render_waits
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
-from gpushare.views.summary import build_summary, render_summary
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -46,12 +40,15 @@ from gpushare.views.summary import build_summary, render_summary
 @click.option(
     "--priority", "priorities", metavar="NAME=N", multiple=True, help="Of a job; the highest goes first."
 )
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@common.device_option
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
+@click.option(
+    "--restart", "restarts", is_flag=True, help="If the host dies, start again the jobs not to blame."
+)
 @click.option("--live/--no-live", default=None, help="Live view. Default: on a terminal.")
 def run(
     jobs: tuple[str, ...],
@@ -66,6 +63,7 @@ def run(
     trace_file: Path | None,
     explain: bool,
     debug_memory: bool,
+    restarts: bool,
     live: bool | None,
 ) -> int:
     """Run several jobs at once inside one memory budget.
@@ -73,45 +71,67 @@ def run(
     A JOB is a script or a quoted command line: train.py, "train.py --lr 0.1", "-m package.train".
 
     Exit code: 0 all jobs succeeded, 1 a job failed, 2 nothing was started, 3 a job was refused because the
-    budget is too small for it, 4 the host process died, 130 Ctrl-C.
+    budget is too small for it, 4 the host process died (with --restart: and a job was lost), 130 Ctrl-C.
     """
     common.check_platform()
-    device = common.check_device(device)
+    on = devices.choose(device)
     specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
     order = _order(order, specs)
-    budget_bytes, how = common.choose_budget(budget)
+    budget_bytes, how = common.choose_budget(budget, on)
     _check_summary(summary_file)
-    profiles = [store.find(spec, device) for spec in specs]
+    profiles = [store.find(spec, on.kind) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
     plan = RunPlan(
-        specs, profiles, budget_bytes, policy, order=order, explain=explain, debug_memory=debug_memory
+        specs,
+        profiles,
+        budget_bytes,
+        policy,
+        order=order,
+        explain=explain,
+        debug_memory=debug_memory,
+        device=on,
     )
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
     show_live = sys.stdout.isatty() if live is None else live
     console = common.Console()
-    screen: RunScreen = (
-        LiveScreen([s.name for s in specs], budget_bytes, console)
-        if show_live
-        else PlainScreen(sys.stdout, sys.stderr)
-    )
+    screen = _screen(plan, console if show_live else None)
     screen.note(
-        f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, {_told(order)}device {device}"
+        f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, {_told(order)}device {on.described}"
     )
+    if told := devices.unmanaged_gpu(on):
+        screen.note(told)
     for spec, profile in zip(specs, profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
+
+    def again(later: RunPlan, number: int) -> Run:
+        into = Logs(logs.directory / f"restart-{number}", [s.name for s in later.jobs])
+        next_screen = _screen(later, console if show_live else None)
+        names = ", ".join(s.name for s in later.jobs)
+        next_screen.note(
+            f"starting again from the first line: {names}; what they write goes to {into.directory}"
+        )
+        return Run(later, into, next_screen)
+
     work = Run(plan, logs, screen, log)
-    work.execute()
-    logs.close()
+    runs = restart.execute(work, again if restarts else None)
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
-    _keep_profiles(work, device)
-    _report(work, console, summary_file, contention.learn_from(work, device))
+    for each in runs:
+        reports.keep_profiles(each)
+    reports.tell(runs, console, summary_file)
     if explain:
-        _explain(work, logs, console)
+        reports.explain(runs, console)
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
-    return work.exit_code
+    return restart.exit_code(runs)
+
+
+def _screen(plan: RunPlan, console: common.Console | None) -> RunScreen:
+    """A live one on a console, else lines."""
+    if console is None:
+        return PlainScreen(sys.stdout, sys.stderr)
+    return LiveScreen([s.name for s in plan.jobs], plan.budget_bytes, console, plan.device.label)
 
 
 def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:
@@ -140,14 +160,6 @@ def _told(order: str) -> str:
     return "" if order == FIFO else f"order {order}, "
 
 
-def _keep_profiles(work: Run, device: str) -> None:
-    for index, profile in work.profiles.items():
-        result = work.results[index]
-        if result.status == "ok" and result.account:
-            iterations = work.telemetry.job(result.account).iterations
-            store.save(work.plan.jobs[index], device, replace(profile, iterations=iterations or None))
-
-
 def _check_summary(path: Path | None) -> None:
     if path and (not path.parent.is_dir() or path.is_dir()):
         raise UsageError(f"--summary {path} can't be written: its directory must exist and it must be a file")
@@ -160,35 +172,3 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
                 f"{spec.name} needs at least {format_bytes(profile.peak_held_bytes)} (its saved profile), "
                 f"and the budget is {format_bytes(budget_bytes)}"
             )
-
-
-def _report(
-    work: Run, console: common.Console, summary_file: Path | None, pair_factor: dict[str, Any] | None
-) -> None:
-    plan = work.plan
-    summary = build_summary(
-        work.telemetry,
-        work.results,
-        policy=plan.policy,
-        budget_bytes=plan.budget_bytes,
-        yields=work.yields,
-        duration_s=work.duration_s,
-    )
-    summary["pair_factor"] = pair_factor
-    common.to_stdout(lambda: render_summary(summary, console), "the summary")
-    if summary_file:
-        try:
-            summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            print(f"gpushare: the summary was not written: {error}", file=sys.stderr)
-
-
-def _explain(work: Run, logs: Logs, console: common.Console) -> None:
-    waits, names = work.waits(), [result.name for result in work.results]
-    common.to_stdout(lambda: render_waits(waits, names, console), "the waits")
-    path = logs.directory / explained.NAME
-    try:
-        explained.write(path, waits, names, work.telemetry.pool().start_ns)
-        print(f"gpushare: each wait is in {path}", file=sys.stderr)
-    except OSError as error:
-        print(f"gpushare: the waits were not written: {error}", file=sys.stderr)

@@ -32,11 +32,11 @@ class _Progress:
 _progress: dict[int, _Progress] = {}
 # After a backward pass this many nodes are a forward pass; fewer may be a loss that is added to another.
 _NODES_OF_A_FORWARD = 3
-_after_mark: Callable[[context.JobContext], None] | None = None
+_after_mark: tuple[Callable[[context.JobContext], None], ...] = ()
 
 
-def install(after_mark: Callable[[context.JobContext], None] | None = None) -> None:
-    """Register the hooks. `after_mark(job)` runs in the job's thread after each mark."""
+def install(*after_mark: Callable[[context.JobContext], None]) -> None:
+    """Register the hooks. Each of `after_mark` is called with the job, in the thread that marked, after each mark."""
     global _after_mark
     _after_mark = after_mark
     optim.register_optimizer_step_post_hook(_after_step)
@@ -72,8 +72,8 @@ def _mark(job: context.JobContext) -> None:
 
 def _marked(job: context.JobContext) -> None:
     shares.note(job)
-    if _after_mark:
-        _after_mark(job)
+    for call in _after_mark:
+        call(job)
 
 
 def _after_step(*_: Any) -> None:

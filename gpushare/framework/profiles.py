@@ -20,6 +20,11 @@ def stable(job: context.JobContext) -> bool:
     return curve is not None and curve.version >= STABLE_AFTER
 
 
+def _device() -> str:
+    """As `launcher.devices.Device.kind` has it."""
+    return f"cuda {torch.cuda.get_device_name(0)}" if shim.device() >= 0 else "cpu"
+
+
 def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     """What is known of the job's iterations; None before its profiled iteration has ended.
 
@@ -37,7 +42,7 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     times_s, iteration_s = _solo_times(curve, solo_ns, found)
     return {
         "torch": torch.__version__.split("+")[0],
-        "device": "cpu",
+        "device": _device(),
         "page_bytes": page_bytes,
         "persistent_bytes": persistent,
         "activation_bytes": activation,

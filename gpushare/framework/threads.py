@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpushare.framework import cuda_streams, switches
+from gpushare.framework import cuda_generators, cuda_streams, switches
 from gpushare.isolation import context
 from gpushare.native import shim
 
@@ -17,9 +17,11 @@ def enter(job: context.JobContext) -> None:
     torch.autograd.set_multithreading_enabled(False)
     switches.enter_thread(job)
     cuda_streams.enter_thread(job)
+    cuda_generators.enter_thread(job)
 
 
 def leave() -> None:
     """The calling thread is done with its job."""
     shim.thread_leave()
+    cuda_streams.leave_thread()
     context.bind(None)

@@ -81,12 +81,13 @@ def _flush_log(control: Control) -> None:
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
-    from gpushare.framework import iterations
+    from gpushare.framework import cuda_run_ahead, iterations
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
-    iterations.install(stop_when_profiled if start["mode"] == "profile" else None)
+    stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
+    iterations.install(cuda_run_ahead.mark, *stop)
     parts.install()
     scheduler = SchedulerThread(
         policy=start["policy"],

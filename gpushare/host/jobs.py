@@ -9,7 +9,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare.framework import generators, iterations, profiles
+from gpushare.framework import cuda_faults, generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
@@ -141,7 +141,8 @@ class JobRunner:
             if self._interrupted:
                 outcome = Outcome("interrupted", 130, str(error) or type(error).__name__)
             else:
-                outcome = Outcome("failed", 1, f"{type(error).__name__}: {error}")
+                status = "lost" if cuda_faults.lasts(error) else "failed"
+                outcome = Outcome(status, 1, f"{type(error).__name__}: {error}")
         self._wind_down(job)
         return outcome
 

@@ -9,7 +9,11 @@ from typing import Any
 from gpushare.framework import (
     compilation,
     compiler_memory,
+    cuda_captures,
+    cuda_generators,
+    cuda_run_ahead,
     cuda_streams,
+    cuda_synchronize,
     generators,
     global_hooks,
     options,
@@ -62,6 +66,10 @@ _PARTS: tuple[Any, ...] = (
     compilation,
     compiler_memory,
     cuda_streams,
+    cuda_generators,
+    cuda_synchronize,
+    cuda_captures,
+    cuda_run_ahead,
 )
 
 

@@ -10,7 +10,8 @@ OK, JOB_FAILED, USAGE, REFUSED, HOST_DIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 @dataclass
 class JobResult:
-    """One job. `status`: waiting, running, ok, failed, refused, interrupted, profiled or lost."""
+    """One job. `status`: waiting, running, ok, failed, refused, interrupted, profiled, lost or
+    crashed: it ended the host, and those that were lost with it."""
 
     name: str
     command: str

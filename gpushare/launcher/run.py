@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, Protocol
 
 from gpushare.jobs import JobSpec
-from gpushare.launcher import explain, results
+from gpushare.launcher import deaths, explain, results
+from gpushare.launcher.devices import CPU, Device
 from gpushare.launcher.host_process import HostProcess
 from gpushare.launcher.logs import Logs
 from gpushare.launcher.relay import Relay, Screen
@@ -60,13 +62,15 @@ class RunPlan:
     order: str = "fifo"
     explain: bool = False
     debug_memory: bool = False
+    device: Device = CPU
+    give_input: bool = True  # stdin, to a job that is alone
 
     def log_header(self) -> bytes:
         """First line of a log of its allocations."""
         return allocation_log.header(
             [(job.name, job.command) for job in self.jobs],
             policy=self.policy,
-            device="cpu",
+            device=self.device.label,
             budget_bytes=self.budget_bytes,
             page_bytes=PAGE_BYTES,
             region_bytes=self.region_bytes,
@@ -90,6 +94,7 @@ class Run:
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
         self.interrupted = self.host_died = False
+        self.culprit: int | None = None  # the job that ended the host, if that is known
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
@@ -111,6 +116,11 @@ class Run:
         if self.failure:
             return results.USAGE
         return results.exit_code(self.results, interrupted=self.interrupted, host_died=self.host_died)
+
+    @property
+    def log_directory(self) -> Path:
+        """Where what the jobs write is kept."""
+        return self._logs.directory
 
     def waits(self) -> list[Wait]:
         """What `plan.explain` asks for, once the run is over."""
@@ -141,11 +151,12 @@ class Run:
             signal.signal(signal.SIGINT, before)
             self.duration_s = time.monotonic() - started
             self._screen.stop()
+            self._logs.close()
 
     def _start(self) -> tuple[HostProcess, list[dict[str, Any]], list[int]]:
         specs: list[dict[str, Any]] = []
         theirs: list[int] = []
-        alone = len(self.plan.jobs) == 1
+        alone = self.plan.give_input and len(self.plan.jobs) == 1
         for job, profile in zip(self.plan.jobs, self.plan.profiles, strict=True):
             ends = {}
             for stream in ("out", "err"):
@@ -176,7 +187,7 @@ class Run:
             "decisions_fd": self._waits.fileno() if self._waits else -1,
             "debug_memory": plan.debug_memory,
             "parent_pid": os.getpid(),
-            "device": "cpu",
+            "device": plan.device.label,
             "jobs": specs,
         }
 
@@ -234,6 +245,8 @@ class Run:
         result.status, result.exit_code = message["status"], message["exit_code"]
         result.message = message["message"]
         self._judge_refusal(result)
+        if result.status == "lost":
+            self._device_lost(message["job"])
         left = self.telemetry.job(result.account).held_bytes if result.account else 0
         if left:
             self._screen.note(
@@ -241,6 +254,20 @@ class Run:
                 "they count against the budget until the run ends"
             )
         self._screen.job_ended(message["job"], result.status)
+
+    def _device_lost(self, index: int) -> None:
+        """A job met an error after which no job can use the GPU any more."""
+        if self.host_died:
+            return
+        self.host_died = True
+        result = self.results[index]
+        running = [r.name for r in self.results if r.status == "running"]
+        if running:
+            blame = f"{result.name} met it first, but {', '.join(running)} may as well have caused it"
+        else:
+            self.culprit, result.status = index, "crashed"
+            blame = f"{result.name} caused it: no other job ran"
+        self._screen.note(f"the GPU is lost for all jobs of this host ({result.message}): {blame}")
 
     def _judge_refusal(self, result: JobResult) -> None:
         """Out of memory with nobody else's memory to blame is a refusal, not the script's failure."""
@@ -263,14 +290,15 @@ class Run:
         self._relay.finish(timeout_s=5)
         if done:
             return
-        running = [r for r in self.results if r.status in ("running", "waiting")]
-        for result in running:
-            result.status = "interrupted" if self.interrupted else "lost"
+        death = deaths.explain(status, self.results, self.telemetry)
+        for result in self.results:
+            if result.status in ("running", "waiting"):
+                result.status = "interrupted" if self.interrupted else "lost"
         if not self.interrupted:
-            self.host_died = True
-            names = ", ".join(r.name for r in running) or "nothing"
-            how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            self._screen.note(f"the host process died ({how}) while it ran: {names}")
+            self.host_died, self.culprit = True, death.culprit
+            if death.culprit is not None:
+                self.results[death.culprit].status = "crashed"
+            self._screen.note(death.text)
             if tail := self._logs.host_tail():
                 self._screen.note(f"its last words:\n{tail}")
 

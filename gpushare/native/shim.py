@@ -311,6 +311,25 @@ def stream_account(stream: int) -> int:
     return account
 
 
+def thread_cuda_stream(stream: int) -> None:
+    """What torch takes for the default stream in the calling thread (a driver's handle); 0: its own."""
+    lib().gs_thread_cuda_stream(stream)
+
+
+def thread_cuda_generator(generator: int) -> None:
+    """What torch takes for the GPU's default generator in the calling thread; 0: its own."""
+    lib().gs_thread_cuda_generator(generator or None)
+
+
+def synchronize(account: int) -> None:
+    """Wait until what the account has issued on its streams is done.
+
+    :raises NativeError: in the driver's words.
+    """
+    if lib().gs_synchronize(account) != 0:
+        raise NativeError(last_error())
+
+
 @dataclass(frozen=True)
 class PoolState:
     """The pool now."""

@@ -32,6 +32,8 @@ HEADER = [
     "ring_entries",
     "policy",
     "wakes",
+    "crash_signal",
+    "crash_account",
 ]
 SLOT = [
     "state",

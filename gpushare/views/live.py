@@ -23,8 +23,11 @@ _RATE_OVER_S = 3.0
 class LiveScreen:
     """Follows a run on a terminal. Reads memory only: the jobs don't notice."""
 
-    def __init__(self, names: Sequence[str], budget_bytes: int, console: Console) -> None:
+    def __init__(
+        self, names: Sequence[str], budget_bytes: int, console: Console, device: str = "cpu"
+    ) -> None:
         self._names, self._budget_bytes, self._console = list(names), budget_bytes, console
+        self._where = "" if device == "cpu" else f", {device}"
         self._accounts: dict[int, int] = {}
         self._ended: dict[int, str] = {}
         self._last_line: dict[str, str] = {}
@@ -84,7 +87,7 @@ class LiveScreen:
         width = max(10, self._console.width - 40)
         history = list(self._pool)[-width:]
         bars = "".join(_BARS[round(min(1.0, h / self._budget_bytes) * 8)] for h in history)
-        figures = f"{format_bytes(held_bytes)} of {format_bytes(self._budget_bytes)}"
+        figures = f"{format_bytes(held_bytes)} of {format_bytes(self._budget_bytes)}{self._where}"
         line = Text("pool ", style="bold", no_wrap=True)
         line.append(f"|{bars:<{width}}| ", style="cyan")
         line.append(figures, style="not bold")

@@ -23,6 +23,7 @@ def build_summary(
     policy: str,
     budget_bytes: int,
     duration_s: float,
+    device: str = "cpu",
     yields: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known.
@@ -40,6 +41,7 @@ def build_summary(
     estimates = [j["alone_s"] for j in jobs]
     return {
         "policy": policy,
+        "device": device,
         "budget_bytes": budget_bytes,
         "pool_peak_bytes": pool.held_peak_bytes,
         "duration_s": duration_s,
@@ -207,7 +209,7 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
 
 def _times(summary: dict[str, Any]) -> str:
     serial = summary["serial_estimate_s"]
-    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']})"
+    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']}{_on(summary)})"
     if serial and len(summary["jobs"]) > 1:
         text += f"; one after the other would take about {_seconds(serial)}"
     if summary["overlap_s"]:
@@ -237,6 +239,10 @@ def _waits(job: dict[str, Any]) -> str | None:
     parts = ", ".join(f"{word} {_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
     longest_s = _seconds(job["longest_wait_s"])
     return f"{job['name']} waited {_seconds(total_s)}, at most {longest_s} at a time: {parts}"
+
+
+def _on(summary: dict[str, Any]) -> str:
+    return "" if summary["device"] == "cpu" else f", {summary['device']}"
 
 
 def _bad_frees(job: dict[str, Any]) -> str:

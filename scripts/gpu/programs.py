@@ -35,7 +35,7 @@ COUNT = 1 + len(PROGRAMS)
 def run(limit_s: float) -> Iterator[Row]:
     """A row for the shim's build and one for each program; what has no time left is not checked."""
     deadline = time.monotonic() + limit_s
-    built = _build_shim(deadline)
+    built = build_shim(deadline)
     yield built
     for name, statement, command, environment in PROGRAMS:
         if built.verdict != "true":
@@ -47,7 +47,8 @@ def run(limit_s: float) -> Iterator[Row]:
             yield _run(Row(name, statement), [sys.executable, *command], fixed, deadline)
 
 
-def _build_shim(deadline: float) -> Row:
+def build_shim(deadline: float) -> Row:
+    """Builds it into the tree, beside the package's Python files."""
     row = Row("shim_builds", "the shim builds with the cmake and g++ that are there")
     with tempfile.TemporaryDirectory() as folder:
         make = f"cmake -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"

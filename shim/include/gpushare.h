@@ -175,6 +175,16 @@ GS_EXPORT void gs_stream_begin(gs_account job, gs_stream stream);
 GS_EXPORT gs_account gs_stream_account(gs_stream stream);  // the job that has begun it, else shared
 // Before a stream is destroyed. Those of a job end with it.
 GS_EXPORT void gs_stream_end(gs_stream stream);
+// On a GPU, of the calling thread, which has entered a job: what torch's C++ takes for the default
+// stream and the default generator (at::Generator's pointer) from now on; 0: torch's own. Without a
+// stream torch.cuda.Stream() is of torch's pool, and torch.cuda.synchronize() waits for all.
+GS_EXPORT void gs_thread_cuda_stream(gs_stream stream);
+GS_EXPORT void gs_thread_cuda_generator(void* generator);
+// A stream of the job that the legacy stream does not wait for, as torch's pool has them: 32 of a
+// priority, in turn. 0 with gs_last_error() set.
+GS_EXPORT gs_stream gs_side_stream(gs_account job, int32_t priority);
+// Waits until what the account has issued on its streams is done. -1 with gs_last_error() set.
+GS_EXPORT int gs_synchronize(gs_account account);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);
 GS_EXPORT gs_account gs_owner(const void* address);  // -1: not of the pool

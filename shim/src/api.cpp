@@ -12,6 +12,7 @@
 #include <string>
 
 #include "../include/gpushare.h"
+#include "crash.h"
 #include "devices/open.h"
 #include "runtime.h"
 #include "sampler.h"
@@ -113,6 +114,7 @@ int gs_start(const gs_config* c) {
   telemetry->header(kMagic, kTelemetryMagic);
   pthread_atfork(nullptr, nullptr, [] { g_in_child = true; });
   __atomic_store_n(&g_runtime, r, __ATOMIC_RELEASE);
+  if (c->telemetry_fd >= 0) watch_crashes(telemetry);
   sampler_start(r, c->parent_pid);
   return 0;
 }
@@ -160,6 +162,8 @@ void gs_thread_enter(gs_account job, void* cpu_generator) {
   uint32_t before = thread_state.account;
   thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;
   thread_state.cpu_generator = cpu_generator;
+  thread_state.cuda_generator = nullptr;
+  thread_state.cuda_stream = 0;
   switch_account = thread_state.account;
   Runtime* r = active();
   if (!r) return;

@@ -41,6 +41,9 @@ class Device {
 
   // Whether work that was issued may still be to come. If not, the rest is never called.
   virtual bool asynchronous() const { return false; }
+  // A stream that does not synchronise with the legacy one; the lower, the more urgent, and 0 is
+  // the driver's default. Throws DeviceFailure.
+  virtual Stream make_stream(int) { return 0; }
   // Marks everything issued on the stream so far.
   virtual Event record(Stream) { return 0; }
   // Whether what is issued on the stream goes into a graph instead; nothing can be recorded then.

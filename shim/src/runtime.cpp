@@ -20,6 +20,8 @@ static uint64_t next_version() {
 
 Runtime::Runtime(const gs_config& c, Device* device, Telemetry* telemetry)
     : telemetry_(telemetry),
+      pool_device_(device),
+      side_streams_(device),
       governor_(device, static_cast<Policy>(c.policy), c.page_bytes, c.budget_bytes / c.page_bytes,
                 address_pages(c), telemetry),
       pool_contains_(&governor_.pool()),

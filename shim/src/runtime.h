@@ -13,6 +13,7 @@
 #include "bad_frees.h"
 #include "governor.h"
 #include "heap.h"
+#include "streams.h"
 
 namespace gpushare {
 
@@ -34,6 +35,10 @@ class Runtime {
   void begin_stream(uint32_t account, Stream stream);
   // Before a stream is destroyed. What was allocated on it stays usable.
   void end_stream(Stream stream);
+  // One more of the account's, as torch's pool gives them. Throws DeviceFailure.
+  Stream side_stream(uint32_t account, int priority);
+  // Waits until what the account has issued on its streams is done. Throws DeviceFailure.
+  void synchronize(uint32_t account);
   // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph
   // meanwhile names an arena; what it frees leaves the job later.
   void begin_capture(uint32_t account);
@@ -65,6 +70,8 @@ class Runtime {
            Kind kind = Kind::kUnknown);
 
   Telemetry* telemetry_;
+  Device* pool_device_;
+  SideStreams side_streams_;
   Governor governor_;
   BadFrees bad_frees_;
   const Pool* pool_contains_;
@@ -98,6 +105,8 @@ struct ThreadState {
   int32_t no_wait;
   bool collecting;  // garbage, in Python
   void* cpu_generator;
+  void* cuda_generator;  // and the stream: null where torch's own answers
+  Stream cuda_stream;
   HeapCache last_heap;
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));

@@ -38,7 +38,9 @@ enum Header : uint32_t {
   kParkNs,
   kRingSize,
   kPolicy,
-  kWakes
+  kWakes,
+  kCrashSignal,  // 0: none; what hit the process, and whose thread
+  kCrashAccount
 };
 enum Slot : uint32_t {
   kState,

@@ -7,5 +7,7 @@ namespace gpushare {
 void* find_in_torch(const char* symbol);
 // The same; throws with `what` if there is none.
 void* in_torch(const char* symbol, const char* what);
+// In one of torch's libraries, which is loaded.
+void* in_library(const char* library, const char* symbol, const char* what);
 
 }  // namespace gpushare

@@ -32,7 +32,7 @@ def scripts(tmp_path: Path, train: None) -> None:
         (("train.py", "--budget", "30XB"), "a size must be"),
         (("train.py", "--budget", "0"), "more than zero"),
         (("train.py", "--budget", "900TB"), "at most the device's memory"),
-        (("train.py", "--device", "cuda"), "not supported yet"),
+        (("train.py", "--device", "cuda"), "--device cuda: "),
         (("train.py", "--bugdet", "1GB"), "no such option: --bugdet"),
         (("train.py", "--log-dir", "/proc/none"), "can't be written"),
         (("train.py", "--summary", "none/s.json"), "can't be written"),

@@ -57,7 +57,7 @@ def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) ->
         (("train.py", "--policy", "magic"), "'magic' is not one of"),
         (("train.py", "--budget", "1MB"), "at least 32.0 MiB, but got 976.6 KiB"),
         (("train.py", "--slowdown", "0.5"), "0.5 is not in the range"),
-        (("train.py", "--device", "cuda"), "not supported yet"),
+        (("train.py", "--device", "cuda"), "--device cuda: "),
     ],
 )
 def test_bad_input_simulates_nothing(

@@ -9,6 +9,7 @@ GPUSHARE_TORCH_HEADERS names further include folders of torch, separated by colo
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -216,7 +217,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     driver, calls, runtime = folder / "libfake_cuda.so", folder / "calls.so", folder / "libcuda.so.1"
     fake = sorted((ROOT / "shim/tests/fake_cuda").glob("*.cpp"))
     run(["g++", *flags, "-Wl,-soname,libfake_cuda.so", *map(str, fake), "-o", str(driver)])
-    libraries = ["-lc10", "-lc10_cuda", "-ltorch_cuda"]
+    libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
     run(["g++", *flags, *includes, *tells, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
     soname = ["-Wl,-soname,libcuda.so.1", f"-Wl,-rpath,{folder}"]
     run(["g++", *flags, *includes, str(HERE / "runtime.cpp"), str(driver), *soname, "-o", str(runtime)])
@@ -239,6 +240,10 @@ def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
     assert kept.suffix == ".so"
 
 
+def test_what_jobs_have_of_their_own(real: SimpleNamespace) -> None:
+    assert started(real, "jobs.py", real.calls).endswith("ok\n")
+
+
 def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:
     assert started(real, "tensors.py", "plain", CXX="no-such-compiler").endswith("ok\n")
 
@@ -257,7 +262,7 @@ def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
 
 def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
     sizes = {"budget_bytes": 256 << 20, "page_bytes": 2 << 20, "region_bytes": 32 << 20}
-    none = {"telemetry_fd": -1, "log_fd": -1, "parent_pid": 0, "debug_memory": False}
+    none = {"telemetry_fd": -1, "log_fd": -1, "decisions_fd": -1, "order": "fifo", "parent_pid": 0, "debug_memory": False}
     return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
 
 
@@ -326,6 +331,93 @@ def test_a_host_on_a_gpu_runs_jobs(real: SimpleNamespace) -> None:
             "True True 10.0",
             "CUDA out of memory.",
         ], told
+
+
+def installed(folder: Path) -> Path:
+    """A folder for PYTHONPATH with gpushare as an installation has it."""
+    package = folder / "site" / "gpushare"
+    if package.exists():
+        return package.parent
+    shutil.copytree(ROOT / "gpushare", package, ignore=shutil.ignore_patterns("_shim", "__pycache__"))
+    (package / "_shim" / "source").mkdir(parents=True)
+    (package / "_shim" / "libgpushare.so").symlink_to(library.library_path())
+    for name in ("bridge", "include"):
+        (package / "_shim" / "source" / name).symlink_to(ROOT / "shim" / name)
+    return package.parent
+
+
+def console(real: SimpleNamespace, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a python whose torch is built for CUDA, over the stand-in."""
+    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder)}
+    fixed |= {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(installed(folder))}
+    return subprocess.run(
+        [real.python, "-m", "gpushare", *arguments],
+        env={**os.environ, **fixed},
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_S,
+        cwd=folder,
+    )
+
+
+def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -> None:
+    jobs = [f"{HERE / 'job.py'} {size}" for size in (20, 30)]
+    options = ["--device", "cuda", "--budget", "256MiB", "--summary", "summary.json", "--trace", "log"]
+    done = console(real, tmp_path, "run", *jobs, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, size in (("job", 20), ("job-2", 30)):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"{name} |")]
+        assert lines[:2] == [f"{name} | {size} {size} 1", f"{name} | True True 10.0"], done.stdout
+    where = "cuda:0 (Fake CUDA device)"
+    assert f"policy zico, device {where}" in done.stderr
+    assert json.loads((tmp_path / "summary.json").read_text())["device"] == where
+    assert where in done.stdout.splitlines()[-1]
+    header, _, records = (tmp_path / "log").read_bytes().partition(b"\n")
+    assert json.loads(header)["device"] == "cuda:0" and records
+
+
+def test_a_profile_is_of_its_gpu(real: SimpleNamespace, tmp_path: Path) -> None:
+    job, options = str(HERE / "trains.py"), ["--device", "cuda", "--budget", "256MiB"]
+    done = console(real, tmp_path, "profile", "--json", *options, job)
+    assert done.returncode == 0, done.stderr
+    profile = json.loads(done.stdout)
+    assert profile["device"] == "cuda Fake CUDA device"
+    assert 70 << 20 <= profile["peak_held_bytes"] <= 90 << 20
+    again = console(real, tmp_path, "run", job, job, *options, "--summary", "summary.json")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stderr.count("starts with its saved profile") == 2, again.stderr
+    lines = {line.split(" | ")[1] for line in again.stdout.splitlines() if " | " in line}
+    assert len(lines) == 1, "the same as each other"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    # The last iteration is closed by the next allocation, which never comes.
+    assert [job["iterations"] for job in summary["jobs"]] == [29, 29]
+    assert summary["pool_peak_bytes"] <= summary["budget_bytes"]
+
+
+def test_a_lost_gpu_is_told_and_its_jobs_start_again_alone(real: SimpleNamespace, tmp_path: Path) -> None:
+    jobs = [f"{HERE / 'breaks.py'} first second", f"{HERE / 'breaks.py'} second first"]
+    options = ["--device", "cuda", "--budget", "256MiB", "--restart", "--summary", "summary.json"]
+    done = console(real, tmp_path, "run", *jobs, *options)
+    told = done.stdout + done.stderr
+    assert "the GPU is lost for all jobs of this host (AcceleratorError: CUDA error" in done.stderr, told
+    assert "may as well have caused it" in done.stderr, told
+    assert done.returncode == 0, told
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [job["status"] for job in summary["jobs"]] == ["lost", "lost"]
+    assert [[job["status"] for job in again["jobs"]] for again in summary["restarts"]] == [["ok"], ["ok"]]
+
+
+def test_a_gpu_that_is_lost_to_a_job_alone_is_its_fault(real: SimpleNamespace, tmp_path: Path) -> None:
+    options = ["--device", "cuda", "--budget", "256MiB"]
+    done = console(real, tmp_path, "run", f"{HERE / 'breaks.py'} only", *options)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "breaks caused it: no other job ran" in done.stderr
+
+
+def test_a_gpu_that_is_not_there_starts_nothing(real: SimpleNamespace, tmp_path: Path) -> None:
+    done = console(real, tmp_path, "profile", "--device", "cuda:1", str(HERE / "job.py"), "20")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "gpushare: --device cuda:1: there is no such GPU, only cuda:0"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,21 @@ def test_live_view_fits_80_columns(memory: int) -> None:
     assert "iterating" in text and "step 40" in text and "150.0 MiB" in text
 
 
+def test_a_gpu_is_shown(memory: int) -> None:
+    fill(memory)
+    screen = LiveScreen(["train"], 400 * MIB, Console(width=80), "cuda:1")
+    screen._telemetry = Telemetry(memory)
+    lines = text_of(screen.render()).splitlines()
+    assert "300.0 MiB of 400.0 MiB, cuda:1" in lines[0] and len(lines[0]) <= 80
+    summary = build_summary(
+        Telemetry(memory), [], policy="zico", budget_bytes=MIB, duration_s=6.0, device="cuda:1 (a GPU)"
+    )
+    assert summary["device"] == "cuda:1 (a GPU)"
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    assert "all took 6.0 s (zico, cuda:1 (a GPU))" in console.export_text()
+
+
 def test_summary_has_its_figures(memory: int) -> None:
     fill(memory)
     results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "failed", 3, "why", 2)]

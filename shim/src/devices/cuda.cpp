@@ -146,6 +146,14 @@ void CudaDevice::map(char* address, std::span<const Frame> frames) {
 
 void CudaDevice::unmap(char* address) { unmap_pages(address, 1); }
 
+Stream CudaDevice::make_stream(int priority) {
+  CUstream made = nullptr;
+  Call call(*this);
+  driver_->check(call->cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, priority),
+                 "cuStreamCreateWithPriority");
+  return reinterpret_cast<Stream>(made);
+}
+
 Event CudaDevice::record(Stream stream) {
   Call call(*this);
   CUevent event = nullptr;

@@ -32,6 +32,7 @@ class CudaDevice final : public Device {
   void unmap(char* address) override;
 
   bool asynchronous() const override { return true; }
+  Stream make_stream(int priority) override;
   // Where the driver can't record, the stream is waited for: memory is freed where no error could
   // go. On a device that has failed nothing passes any more; who wants the memory is told.
   Event record(Stream stream) override;

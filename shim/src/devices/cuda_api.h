@@ -158,6 +158,7 @@ struct CUmemAccessDesc {
   X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))       \
   X(cuMemsetD8Async, (CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream))    \
   X(cuStreamCreate, (CUstream * stream, unsigned flags))                                           \
+  X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))                 \
   X(cuStreamDestroy_v2, (CUstream stream))                                                         \
   X(cuStreamQuery, (CUstream stream))                                                              \
   X(cuStreamSynchronize, (CUstream stream))                                                        \

@@ -23,6 +23,13 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   });
 }
 
+// Priorities change nothing here.
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+  return call(EntryPoint::cuStreamCreateWithPriority, [&](Machine& machine, ThreadState&) {
+    return machine.streams.create(stream, flags);
+  });
+}
+
 CUresult cuStreamDestroy_v2(CUstream stream) {
   return call(EntryPoint::cuStreamDestroy_v2,
               [&](Machine& machine, ThreadState&) { return machine.destroy(stream); });

@@ -37,6 +37,7 @@ bool needs_context(EntryPoint e) {
     case EntryPoint::cuMemcpyHtoDAsync_v2:
     case EntryPoint::cuMemsetD8Async:
     case EntryPoint::cuStreamCreate:
+    case EntryPoint::cuStreamCreateWithPriority:
     case EntryPoint::cuStreamDestroy_v2:
     case EntryPoint::cuStreamQuery:
     case EntryPoint::cuStreamSynchronize:

@@ -1,4 +1,5 @@
 // What a test calls in torch's CUDA allocator, whichever is installed, that Python can't reach.
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -165,3 +166,8 @@ EXPORTED void observe() {
       [](int64_t, size_t bytes, size_t, size_t) { observed = bytes; });
 }
 EXPORTED uint64_t observed_bytes() { return observed; }
+
+// Of the calling thread's default generator, as torch's C++ finds it.
+EXPORTED uint64_t default_seed() {
+  return at::globalContext().defaultGenerator(c10::Device(c10::kCUDA, 0)).current_seed();
+}

@@ -37,6 +37,9 @@ void enter() {
   cuCtxSetCurrent(context);
 }
 
+CUstream driver(cudaStream_t stream) { return reinterpret_cast<CUstream>(stream); }
+CUevent driver(cudaEvent_t event) { return reinterpret_cast<CUevent>(event); }
+
 }  // namespace
 
 EXPORTED cudaError_t cudaGetDeviceCount(int* count) {
@@ -62,7 +65,7 @@ EXPORTED cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
 }
 EXPORTED cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   memset(properties, 0, sizeof *properties);
-  strcpy(properties->name, "a driver without a GPU");
+  strcpy(properties->name, "Fake CUDA device");  // as the fake driver says
   properties->major = 9;
   properties->totalGlobalMem = kMemory;
   properties->multiProcessorCount = 1;
@@ -95,10 +98,47 @@ EXPORTED cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptur
   *status = static_cast<cudaStreamCaptureStatus>(found);
   return result;
 }
+EXPORTED cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  enter();
+  CUresult result = cuStreamQuery(driver(stream));
+  return result == cuda::CUDA_ERROR_NOT_READY ? cudaErrorNotReady : told(result);
+}
+EXPORTED cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  enter();
+  return told(cuStreamWaitEvent(driver(stream), driver(event), flags));
+}
+EXPORTED cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  enter();
+  return told(cuEventCreate(reinterpret_cast<CUevent*>(event), flags));
+}
+EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  enter();
+  return told(cuEventDestroy_v2(driver(event)));
+}
+EXPORTED cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  enter();
+  return told(cuEventRecord(driver(event), driver(stream)));
+}
+EXPORTED cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  enter();
+  return told(cuEventSynchronize(driver(event)));
+}
+EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
+  enter();
+  CUresult result = cuEventQuery(driver(event));
+  return result == cuda::CUDA_ERROR_NOT_READY ? cudaErrorNotReady : told(result);
+}
 // What torch asks the driver for itself.
 EXPORTED cuda::CUresult cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
   *flags = 0;
   *active = 1;
+  return cuda::CUDA_SUCCESS;
+}
+EXPORTED cuda::CUresult cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
   return cuda::CUDA_SUCCESS;
 }
 EXPORTED cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {

@@ -284,7 +284,7 @@ if REAL:
 torch.cuda.synchronize()
 for job, stream in enumerate(STREAMS, 1):
     assert shim.stream_account(stream.cuda_stream) == job
-    cuda_streams.destroy(stream)
+    cuda_streams.end(stream)
     assert shim.stream_account(stream.cuda_stream) == 0
     shim.job_end(job)
 shim.check()

@@ -1,0 +1,99 @@
+"""The device of a run: what `--device` means here, and what of its memory is free."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from gpushare.errors import UsageError
+from gpushare.native import gpus
+
+_ELSE = "or use --device cpu"
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Device:
+    """`label` is `cpu` or `cuda:N`; `model` the GPU's name. Memory in bytes, when the run began."""
+
+    label: str
+    model: str
+    free_bytes: int
+    total_bytes: int
+
+    @property
+    def kind(self) -> str:
+        """What profiles are kept by: they hold for any GPU of the same name."""
+        return f"cuda {self.model}" if self.model else self.label
+
+    @property
+    def described(self) -> str:
+        """For people."""
+        return f"{self.label} ({self.model})" if self.model else self.label
+
+
+CPU = Device("cpu", "", 0, 0)  # of whose memory nothing was asked
+
+
+def choose(text: str) -> Device:
+    """The device that `--device` names; `auto` is the CPU until a run on a GPU has been seen to work.
+
+    :raises UsageError: it is none, or the GPU can't be used, with what to do.
+    """
+    if text in ("auto", "cpu"):
+        memory = psutil.virtual_memory()
+        return Device("cpu", "", memory.available, memory.total)
+    kind, colon, number = text.partition(":")
+    if kind != "cuda" or (colon and not number.isdecimal()):
+        raise UsageError(f"--device must be auto, cpu or cuda[:N], but got {text!r}")
+    _check_torch(text)
+    return _gpu(text, int(number or 0))
+
+
+def unmanaged_gpu(device: Device) -> str | None:
+    """What to tell where a run is on the CPU, but its scripts could use a GPU."""
+    if device.model or not _DRIVER.exists() or not _built_for_cuda():
+        return None
+    return (
+        "the budget is of the CPU's memory: what scripts do on this machine's GPU is outside it and not coordinated; "
+        "--device cuda is experimental"
+    )
+
+
+def _built_for_cuda() -> bool:
+    found = importlib.util.find_spec("torch")
+    at = found.origin if found else None
+    return at is not None and (Path(at).parent / "lib" / "libtorch_cuda.so").exists()
+
+
+def _check_torch(text: str) -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise UsageError(f"--device {text}: torch is not installed; install one that is built for CUDA")
+    if not _built_for_cuda():
+        raise UsageError(
+            f"--device {text}: torch {importlib.metadata.version('torch')} is built without CUDA; install one with it "
+            f"(https://pytorch.org/get-started/locally), {_ELSE}"
+        )
+
+
+def _gpu(text: str, index: int) -> Device:
+    told = gpus.ask(index)
+    if told.problem and told.count != 0:
+        raise UsageError(f"--device {text}: {told.problem}; nvidia-smi must work here, {_ELSE}")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    limit = f" (CUDA_VISIBLE_DEVICES is {visible!r})" if visible is not None else ""
+    if told.count == 0:
+        why = f" ({told.problem})" if told.problem else ""
+        raise UsageError(
+            f"--device {text}: there is no GPU{why}{limit}: nvidia-smi must list one, and a container must be started "
+            f"with it (docker run --gpus all); {_ELSE}"
+        )
+    if index >= told.count:
+        there = "only cuda:0" if told.count == 1 else f"cuda:0 to cuda:{told.count - 1}"
+        raise UsageError(f"--device {text}: there is no such GPU, {there}{limit}")
+    return Device(f"cuda:{index}", told.name, told.free_bytes, told.total_bytes)

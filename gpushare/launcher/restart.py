@@ -1,0 +1,65 @@
+"""`--restart`: when the host has died, the jobs that it took with it start again, from their first lines.
+
+Where it is known which job is to blame, the others start again together, without it. Else each starts again by itself,
+one after the other: what crashes again is to blame, and takes nobody with it. Each new host has fewer jobs than the one
+before, so this ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpushare.launcher import results
+from gpushare.launcher.results import JobResult
+from gpushare.launcher.run import Run, RunPlan
+
+
+def groups(run: Run) -> list[list[int]]:
+    """The jobs of each new host, by their places in `run`."""
+    if not run.host_died or run.interrupted:
+        return []
+    lost = [index for index, result in enumerate(run.results) if result.status == "lost"]
+    if run.culprit is not None:
+        return [lost] if lost else []
+    return [[index] for index in lost] if len(lost) > 1 else []
+
+
+def plan_for(run: Run, group: Sequence[int]) -> RunPlan:
+    """The same for some of the jobs, with what was measured of them. Input that was read is not there again."""
+    plan = run.plan
+    profiles = [run.profiles.get(index) or plan.profiles[index] for index in group]
+    return replace(plan, jobs=[plan.jobs[index] for index in group], profiles=profiles, give_input=False)
+
+
+def execute(first: Run, again: Callable[[RunPlan, int], Run] | None) -> list[Run]:
+    """Carry out `first` and all restarts; all runs in their order. `again(plan, number)` makes those after it."""
+    first.execute()
+    runs = [first]
+    if again is None:
+        return runs
+    waiting = deque(plan_for(first, group) for group in groups(first))
+    while waiting and not runs[-1].interrupted:
+        run = again(waiting.popleft(), len(runs))
+        run.execute()
+        runs.append(run)
+        for result in run.results if run.failure else ():
+            result.status, result.message = "lost", f"the host could not start: {run.failure}"
+        waiting.extend(plan_for(run, group) for group in groups(run))
+    return runs
+
+
+def exit_code(runs: Sequence[Run]) -> int:
+    """Of the whole command: a job that ended a host and was left out has failed, one that was lost was not replaced."""
+    if len(runs) == 1:
+        return runs[0].exit_code
+    ended = last_results(runs)
+    lost = any(result.status == "lost" for result in ended)
+    return results.exit_code(ended, interrupted=any(run.interrupted for run in runs), host_died=lost)
+
+
+def last_results(runs: Sequence[Run]) -> list[JobResult]:
+    """What became of each job in the end, in the first run's order."""
+    found = {result.name: result for run in runs for result in run.results}
+    return list(found.values())

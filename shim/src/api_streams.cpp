@@ -1,0 +1,39 @@
+// The C API: streams and random numbers of jobs on a GPU.
+#include "api.h"
+#include "gil.h"
+
+using namespace gpushare;
+
+extern "C" {
+
+void gs_thread_cuda_stream(gs_stream stream) { thread_state.cuda_stream = stream; }
+
+void gs_thread_cuda_generator(void* generator) { thread_state.cuda_generator = generator; }
+
+gs_stream gs_side_stream(gs_account job, int32_t priority) {
+  Runtime* r = active();
+  if (!r || !is_job(job) || r->device() < 0) {
+    fail("no job of a run on a GPU");
+    return 0;
+  }
+  try {
+    return r->side_stream(static_cast<uint32_t>(job), priority);
+  } catch (const std::exception& e) {
+    fail(e.what());
+    return 0;
+  }
+}
+
+int gs_synchronize(gs_account account) {
+  Runtime* r = active();
+  if (!r || !is_account(account)) return 0;
+  GilReleased released;
+  try {
+    r->synchronize(static_cast<uint32_t>(account));
+    return 0;
+  } catch (const std::exception& e) {
+    return fail(e.what());
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,99 @@
+"""A job that takes the host with it: who is to blame, and what `--restart` starts again."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+# Waits for the other job, so that both run when it happens.
+MEET = """
+import ctypes, os, pathlib, sys, threading, time, torch
+me, other = sys.argv[1:3]
+pathlib.Path(me).touch()
+while not pathlib.Path(other).exists():
+    time.sleep(0.01)
+print("begun", flush=True)
+"""
+CRASHES = {
+    "a null pointer": "ctypes.string_at(0)",
+    "abort": "os.abort()",
+    "a thread": "t = threading.Thread(target=ctypes.string_at, args=(0,)); t.start(); t.join()",
+}
+WORKS = "time.sleep(1.5)\nprint(torch.ones(10).sum().item())\n"
+
+
+def write(folder: Path, crash: str) -> None:
+    (folder / "bad.py").write_text(f"{MEET}time.sleep(0.5)\n{crash}\n")
+    (folder / "good.py").write_text(MEET + WORKS)
+
+
+JOBS = ("good.py 1 2", "bad.py 2 1")
+
+
+@pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
+def test_the_job_whose_thread_crashed_is_named_and_left_out(
+    crash: str, gpushare: Run, tmp_path: Path
+) -> None:
+    write(tmp_path, crash)
+    word = "SIGABRT" if "abort" in crash else "SIGSEGV"
+    done = gpushare("run", *JOBS, "--restart", "--log-dir", "logs", "--summary", "s.json")
+    told = done.stdout + done.stderr
+    assert done.returncode == 1, told
+    assert f"while it ran: good, bad; a thread of bad crashed ({word})" in done.stderr, told
+    assert "starting again from the first line: good; what they write goes to logs/restart-1" in done.stderr
+    assert (tmp_path / "logs" / "good.out").read_text() == "begun\n"
+    assert (tmp_path / "logs" / "restart-1" / "good.out").read_text() == "begun\n10.0\n"
+    assert not (tmp_path / "logs" / "restart-2").exists()
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert [j["status"] for j in summary["jobs"]] == ["lost", "crashed"]
+    assert [[j["status"] for j in s["jobs"]] for s in summary["restarts"]] == [["ok"]]
+
+
+def test_without_the_option_nothing_starts_again(gpushare: Run, tmp_path: Path) -> None:
+    write(tmp_path, "ctypes.string_at(0)")
+    done = gpushare("run", *JOBS, "--summary", "s.json")
+    assert done.returncode == 4 and "a thread of bad crashed (SIGSEGV)" in done.stderr
+    assert "starting again" not in done.stderr
+    assert "restarts" not in json.loads((tmp_path / "s.json").read_text())
+
+
+KILLS_HOST = """
+if not pathlib.Path("killed").exists():
+    pathlib.Path("killed").touch()
+    import subprocess
+    subprocess.run(["kill", "-9", str(os.getpid())])
+    time.sleep(10)
+print("well", flush=True)
+"""
+
+
+def test_where_nobody_can_be_blamed_each_starts_again_alone(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(MEET + KILLS_HOST)
+    (tmp_path / "good.py").write_text(MEET + WORKS)
+    done = gpushare("run", *JOBS, "--restart", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "while it ran: good, bad; which job is to blame can't be known" in done.stderr
+    assert (tmp_path / "logs" / "restart-1" / "good.out").read_text() == "begun\n10.0\n"
+    assert (tmp_path / "logs" / "restart-2" / "bad.out").read_text() == "begun\nwell\n"
+
+
+def test_a_job_alone_is_not_started_again(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(
+        "import subprocess, os, time\n" + KILLS_HOST.replace("pathlib.", "__import__('pathlib').")
+    )
+    done = gpushare("run", "alone.py", "--restart")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "starting again" not in done.stderr
+
+
+def test_a_crash_in_a_child_is_its_own(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(
+        "import ctypes, os\npid = os.fork()\n"
+        "if pid == 0:\n    ctypes.string_at(0)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    done = gpushare("run", "forks.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"forks | {-signal.SIGSEGV}" in done.stdout

@@ -1,0 +1,75 @@
+"""The part of the GPU check that runs whole jobs: its machinery on the CPU, where nothing of a GPU is said."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent.parent / "scripts"))
+from gpu import jobs
+from gpu.jobs import Case, Machine
+from gpu.runner import Row
+
+SCRIPTS = Path(__file__).parent.parent.parent / "scripts" / "gpu" / "scripts"
+
+
+UNDER_GPUSHARE = "'gpushare.host' in open('/proc/self/cmdline').read()"
+
+
+def rows(*cases: Case, limit_s: float = 200) -> list[Row]:
+    machine = Machine("cpu", "--scale 0.02 --steps 3", time.monotonic() + limit_s)
+    return list(jobs.run_cases(cases, machine))
+
+
+def case(name: str) -> Case:
+    return next(one for one in jobs.CASES if one.name == name)
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+
+
+def test_jobs_together_print_what_each_prints_alone() -> None:
+    (row,) = rows(case("three_jobs"))
+    assert row.verdict == "true", row
+    assert len(row.claims) == 6 and row.figures["pool_peak_bytes"] > 0
+
+
+def test_what_needs_a_gpu_is_not_checked_without_one() -> None:
+    (row,) = rows(case("streams"))
+    assert (row.verdict, row.why) == ("not checked", "it needs a GPU")
+
+
+def test_what_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tells.py").write_text(
+        "import threading\nprint('same')\nprint(threading.current_thread().native_id)\n"
+    )
+    (tmp_path / "where.py").write_text(f"print('same')\nprint('shared' if {UNDER_GPUSHARE} else 'alone')\n")
+    monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
+    unsteady, different = rows(Case("unsteady", "", ("tells.py",)), Case("different", "", ("where.py",)))
+    assert unsteady.verdict == "not checked" and "itself does not print the same" in unsteady.why
+    assert different.verdict == "false"
+    told = [what for what, holds in different.claims.items() if not holds]
+    assert told == ["where prints the same; line 2 is 'shared' instead of 'alone'"]
+
+
+def test_what_does_not_end_is_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hangs.py").write_text(f"import time\nif {UNDER_GPUSHARE}: time.sleep(100)\n")
+    monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
+    (row,) = rows(Case("hangs", "", ("hangs.py",), limit_s=6))
+    assert row.verdict == "false" and row.claims == {"gpushare ends within 6 s": False}
+
+
+def test_without_time_nothing_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(30)\n")
+    monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
+    (row,) = rows(Case("slow", "", ("slow.py",)), limit_s=0.5)
+    assert row.verdict == "not checked" and "did not end slow.py within" in row.why
+
+
+def test_every_script_of_a_case_is_there() -> None:
+    used = {job.split()[0] for one in jobs.CASES for job in one.jobs}
+    assert used == {path.name for path in SCRIPTS.glob("*.py")} - {"options.py"}
