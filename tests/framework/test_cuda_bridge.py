@@ -369,7 +369,7 @@ def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -
         lines = [line for line in done.stdout.splitlines() if line.startswith(f"{name} |")]
         assert lines[:2] == [f"{name} | {size} {size} 1", f"{name} | True True 10.0"], done.stdout
     where = "cuda:0 (Fake CUDA device)"
-    assert f"policy zico, device {where}" in done.stderr
+    assert f"policy auto, device {where}" in done.stderr
     assert json.loads((tmp_path / "summary.json").read_text())["device"] == where
     assert where in done.stdout.splitlines()[-1]
     header, _, records = (tmp_path / "log").read_bytes().partition(b"\n")
