@@ -71,4 +71,5 @@ def _summary(work: Run) -> dict[str, Any]:
         yields=work.yields,
         duration_s=work.duration_s,
     )
-    return {**summary, "pair_factor": contention.learn_from(work, plan.device.kind)}
+    factor = contention.learn_from(work, plan.device.kind)
+    return {**summary, "scheduler_cpu_s": work.scheduler_cpu_s, "pair_factor": factor}

@@ -16,7 +16,7 @@ from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.run import Run, RunPlan, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
-from gpushare.units import format_bytes
+from gpushare.units import format_bytes, parse_bytes
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 
@@ -44,6 +44,9 @@ from gpushare.views.plain import PlainScreen
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
+@click.option(
+    "--split-size", metavar="SIZE", help="Of waterwave's segments. Default: for each job by its curve."
+)
 @click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option(
@@ -61,6 +64,7 @@ def run(
     log_dir: Path | None,
     summary_file: Path | None,
     trace_file: Path | None,
+    split_size: str | None,
     explain: bool,
     debug_memory: bool,
     restarts: bool,
@@ -87,6 +91,7 @@ def run(
         budget_bytes,
         policy,
         order=order,
+        split_bytes=parse_bytes(split_size) if split_size else None,
         explain=explain,
         debug_memory=debug_memory,
         device=on,

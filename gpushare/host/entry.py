@@ -57,7 +57,7 @@ def main(control_descriptor: int) -> int:
         runner.thread.join()
     _flush_log(control)
     bad_frees.tell(start["jobs"], control)
-    control.send("done", yields=scheduler.yields.to_json())
+    control.send("done", yields=scheduler.yields.to_json(), scheduler_cpu_s=scheduler.cpu_s)
     sys.stdout.flush()
     sys.stderr.flush()
     # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.
@@ -92,6 +92,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     scheduler = SchedulerThread(
         policy=start["policy"],
         order=start["order"],
+        split_bytes=start["split_bytes"],
         note=lambda text: control.send("note", message=text),
     )
     scheduler.start()

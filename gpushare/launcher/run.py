@@ -60,6 +60,7 @@ class RunPlan:
     policy: str
     mode: str = "run"
     order: str = "fifo"
+    split_bytes: int | None = None
     explain: bool = False
     debug_memory: bool = False
     device: Device = CPU
@@ -95,6 +96,7 @@ class Run:
         self.profiles: dict[int, Profile] = {}
         self.interrupted = self.host_died = False
         self.culprit: int | None = None  # the job that ended the host, if that is known
+        self.scheduler_cpu_s: float | None = None  # once all jobs have ended
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
@@ -179,6 +181,7 @@ class Run:
             "mode": plan.mode,
             "policy": plan.policy,
             "order": plan.order,
+            "split_bytes": plan.split_bytes,
             "budget_bytes": plan.budget_bytes,
             "page_bytes": PAGE_BYTES,
             "region_bytes": plan.region_bytes,
@@ -198,6 +201,7 @@ class Run:
             if event == "done":
                 done = True
                 self.yields = message["yields"]
+                self.scheduler_cpu_s = message["scheduler_cpu_s"]
             elif event == "failed":
                 self.failure = message["message"]
                 done = True

@@ -12,7 +12,8 @@ from gpushare.native.library import Config, NativeError, last_error, lib, quick
 UNMANAGED, TEMPORAL, ZICO = 0, 1, 2
 # What the shim does under each policy, by its name. Where sharing is planned the doors are Zico's: they open where a
 # permit says so, and the permits are the policy's.
-POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, "zico": ZICO, "waterwave": ZICO, "auto": ZICO}
+_PLANNED = dict.fromkeys(("greedy", "zico", "waterwave", "auto"), ZICO)
+POLICIES = {"unmanaged": UNMANAGED, "temporal": TEMPORAL, **_PLANNED}
 HOST, CUDA = 0, 1
 NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
 ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}

@@ -9,7 +9,7 @@ room stands still. Contention is left out: it is what measuring finds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpushare.scheduling.pipeline import step_at
 from gpushare.scheduling.policies import POLICIES
@@ -33,7 +33,7 @@ def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
         found[sharing[0]] = float(len(curves))
     else:
         for mode in sharing:
-            permits = POLICIES[mode](Snapshot(snapshot.budget_bytes, jobs, snapshot.reserved_bytes, mode))
+            permits = POLICIES[mode](replace(snapshot, jobs=jobs, mode=mode))
             found[mode] = yield_of(permits, [job.account for job in jobs], curves, room)
     return found | ({TURNS: 1.0} if TURNS in modes else {})
 

@@ -42,13 +42,14 @@ class Snapshot:
 
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
     `mode`: the policy that permits come from, of those that the policy may choose among (`pace`); None: it has not
-    been chosen.
+    been chosen. `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: as each curve suggests.
     """
 
     budget_bytes: int
     jobs: tuple[JobState, ...]
     reserved_bytes: int = 0
     mode: str | None = None
+    split_bytes: int | None = None
 
     @property
     def take_turns(self) -> bool:

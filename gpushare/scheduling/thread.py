@@ -31,10 +31,11 @@ class SchedulerThread:
     """Plans for the jobs added to it. `add_job` and `remove_job` may be called from any thread.
 
     :param order: one of `jobs.ORDERS`.
+    :param split_bytes: see `Snapshot`.
     :param note: tells the user something.
     """
 
-    def __init__(self, *, policy: str, order: str, note: Note) -> None:
+    def __init__(self, *, policy: str, order: str, split_bytes: int | None, note: Note) -> None:
         self._order = order
         self._ranks: dict[int, int] = {}
         self._queue = Queue(_room_bytes, _measured)
@@ -48,7 +49,8 @@ class SchedulerThread:
         self._versions: dict[int, int] = {}
         self._phases: dict[int, tuple[int, ...]] = {}
         self._solo = meter.SoloTimes()
-        self._snapshot = Snapshot(0, ())
+        self._snapshot = Snapshot(0, (), split_bytes=split_bytes)
+        self._cpu_s = 0.0
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpushare-scheduler", daemon=True)
@@ -62,6 +64,11 @@ class SchedulerThread:
         """End the thread; permits that were given stay."""
         self._ending.set()
         self._thread.join(timeout=2)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time that the thread has taken."""
+        return self._cpu_s
 
     @property
     def yields(self) -> Yields:
@@ -107,6 +114,7 @@ class SchedulerThread:
         while not self._ending.is_set():
             before, seen = seen, shim.wait_change(seen, round(self._pace.look_again_s * 1e9))
             self._plan(news=seen != before)
+            self._cpu_s = time.thread_time()
 
     def _plan(self, *, news: bool) -> None:
         with self._lock:
@@ -149,7 +157,9 @@ class SchedulerThread:
                 self._solo.note(account, curve.time_ns)
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        self._snapshot = Snapshot(pool.budget_bytes, jobs, reserved_bytes, self._snapshot.mode)
+        self._snapshot = replace(
+            self._snapshot, budget_bytes=pool.budget_bytes, jobs=jobs, reserved_bytes=reserved_bytes
+        )
         return True
 
     def _publish_ranks(self, jobs: Collection[Claimant], progress: dict[int, shim.Progress]) -> None:
@@ -177,8 +187,7 @@ class SchedulerThread:
             self._told = mode or self._name
         if mode == self._snapshot.mode:
             return False
-        before = self._snapshot
-        self._snapshot = Snapshot(before.budget_bytes, before.jobs, before.reserved_bytes, mode)
+        self._snapshot = replace(self._snapshot, mode=mode)
         return True
 
 

@@ -2,7 +2,7 @@
 
 Right claims: iterations that last 0.3 to 3 times as long as measured, frees at the very end of some, arrivals, budgets
 that change while jobs run. Wrong claims: 5 % of the iterations also hold up to 10 % more than their curve says.
-`random` and `greedy` are policies that give permits from nowhere, and to everybody. Each schedule is told by its seed.
+`random` is a policy that gives permits from nowhere. Each schedule is told by its seed.
 """
 
 import argparse
@@ -31,15 +31,9 @@ def random_permits(snapshot: Snapshot) -> list[Permit]:
     return [Permit(a, b, rng.choice((None, 0, 1, 3, 10**6)), 0.0) for a, b in pairs]
 
 
-def greedy(snapshot: Snapshot) -> list[Permit]:
-    accounts = [job.account for job in snapshot.jobs]
-    return [Permit(a, b, 0, 0.0) for a in accounts for b in accounts if a != b]
-
-
 SUBJECTS: dict[str, tuple[str, Policy]] = {
     **{name: (name, policy) for name, policy in POLICIES.items() if name != "unmanaged"},
     "random": ("zico", random_permits),
-    "greedy": ("zico", greedy),
 }
 
 

@@ -30,7 +30,7 @@ def check(
     return summary
 
 
-@pytest.mark.parametrize("policy", ["auto", "unmanaged", "temporal", "zico", "waterwave"])
+@pytest.mark.parametrize("policy", ["auto", "unmanaged", "temporal", "greedy", "zico", "waterwave"])
 def test_four_at_once(policy: str, gpushare: Run, plain: Run, tmp_path: Path) -> None:
     summary = check(gpushare, plain, NAMES, tmp_path, "--budget", "400MiB", "--policy", policy)
     assert summary["policy"] == policy

@@ -23,7 +23,7 @@ def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) ->
     assert [job["name"] for job in plan["jobs"]] == ["wide", "wide-2"]
     peak = plan["jobs"][0]["peak_bytes"]
     assert 60 * MIB < peak < 120 * MIB
-    assert set(plan["policies"]) == {"auto", "unmanaged", "temporal", "zico", "waterwave"}
+    assert set(plan["policies"]) == {"auto", "unmanaged", "temporal", "greedy", "zico", "waterwave"}
     turns, shared = plan["policies"]["temporal"], plan["policies"]["zico"]
     assert turns["stp"] == pytest.approx(1) and turns["over_serial"] == pytest.approx(1, abs=0.01)
     assert 1 < shared["stp"] <= 2 and shared["duration_s"] < turns["duration_s"]

@@ -262,7 +262,15 @@ def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
 
 def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
     sizes = {"budget_bytes": 256 << 20, "page_bytes": 2 << 20, "region_bytes": 32 << 20}
-    none = {"telemetry_fd": -1, "log_fd": -1, "decisions_fd": -1, "order": "fifo", "parent_pid": 0, "debug_memory": False}
+    none = {
+        "telemetry_fd": -1,
+        "log_fd": -1,
+        "decisions_fd": -1,
+        "order": "fifo",
+        "split_bytes": None,
+        "parent_pid": 0,
+        "debug_memory": False,
+    }
     return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
 
 

@@ -77,6 +77,16 @@ def test_starts_are_at_the_ends_of_segments() -> None:
     assert all(p.shift_s == pytest.approx((p.ordinal or 0) / 1280) for p in given_)
 
 
+def test_the_size_of_segments_may_be_given() -> None:
+    jobs = tuple(JobState(i + 1, triangle()) for i in range(3))
+    curve = triangle()
+    for split in (40, 13):
+        permits = POLICIES["waterwave"](Snapshot(90, jobs, split_bytes=split))
+        ends = {curve.ordinals[end] for _, end in segments(curve.held_bytes, split)[:-1]}
+        given_ = {p.ordinal for p in permits if p.ordinal is not None}
+        assert given_ and given_ <= ends
+
+
 def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle()), JobState(2, triangle()))
     permits = POLICIES["waterwave"](Snapshot(400, jobs, mode="temporal"))

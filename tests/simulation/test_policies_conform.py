@@ -27,16 +27,9 @@ def random_permits(seed: int) -> Policy:
     return policy
 
 
-def greedy(snapshot: Snapshot) -> list[Permit]:
-    """Everybody may start at once: only the check is left."""
-    jobs = snapshot.jobs
-    return [Permit(a.account, b.account, 0, 0.0) for a in jobs for b in jobs if a is not b]
-
-
 SUBJECTS: dict[str, tuple[str, Policy]] = {
     **{name: (name, policy) for name, policy in POLICIES.items()},
     "random": ("zico", random_permits(1)),
-    "greedy": ("zico", greedy),
 }
 Vary = Callable[[int], Variation]
 
@@ -181,7 +174,9 @@ def test_the_budget_may_change_while_they_run(
     made: list[SimulatedJob], share: float, cuts: list[tuple[int, float]]
 ) -> None:
     first = budget_for(made, share)
-    engine = Checked(made, policy=greedy, mechanism="zico", budget_bytes=first, contention=Contention(3, 1.1))
+    engine = Checked(
+        made, policy=POLICIES["greedy"], mechanism="zico", budget_bytes=first, contention=Contention(3, 1.1)
+    )
     with engine.governor as governor:
         for events, factor in cuts:
             for _ in range(events):

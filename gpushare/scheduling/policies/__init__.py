@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpushare.scheduling.policies.auto import AUTO_MODES, auto
 from gpushare.scheduling.policies.base import Policy
+from gpushare.scheduling.policies.greedy import greedy
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.unmanaged import unmanaged
 from gpushare.scheduling.policies.waterwave import waterwave
@@ -14,6 +15,7 @@ POLICIES: dict[str, Policy] = {
     "auto": auto,
     "unmanaged": unmanaged,
     "temporal": temporal,
+    "greedy": greedy,
     "zico": zico,
     "waterwave": waterwave,
 }

@@ -25,7 +25,13 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     found = best_round(curves, snapshot.budget_bytes - snapshot.reserved_bytes)
     if found is None:
         return temporal(snapshot)
-    return [_permit(found, curves, i, j, jobs) for i in range(len(jobs)) for j in range(len(jobs)) if i != j]
+    split = snapshot.split_bytes
+    return [
+        _permit(found, curves, i, j, jobs, split)
+        for i in range(len(jobs))
+        for j in range(len(jobs))
+        if i != j
+    ]
 
 
 def split_bytes(curve: IterationCurve) -> int:
@@ -35,14 +41,19 @@ def split_bytes(curve: IterationCurve) -> int:
 
 
 def _permit(
-    found: Round, curves: list[IterationCurve], newcomer: int, running: int, jobs: list[JobState]
+    found: Round,
+    curves: list[IterationCurve],
+    newcomer: int,
+    running: int,
+    jobs: list[JobState],
+    split: int | None,
 ) -> Permit:
     account, after = jobs[newcomer].account, jobs[running].account
     curve = curves[running]
     shift_s = _shift_s(found, curves, newcomer, running)
     if shift_s is None:
         return Permit(account, after, None, curve.duration_s)
-    ends = [0, *(end for _, end in segments(curve.held_bytes, split_bytes(curve)))]
+    ends = [0, *(end for _, end in segments(curve.held_bytes, split or split_bytes(curve)))]
     step = next((end for end in ends if end >= step_at(curve, shift_s)), len(curve.ordinals))
     if step >= len(curve.ordinals):
         return Permit(account, after, None, curve.duration_s)
