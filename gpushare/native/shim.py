@@ -198,19 +198,26 @@ def profiled_log(account: int) -> bytes:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a job has done: iterations, and the part of the open one; `solo_ns` is what one takes alone."""
+    """What a job has done, the part of the open iteration included.
+
+    `iterations` as they are counted; `work` since the profile, each iteration as long as its kind is against the
+    profiled one, which takes `solo_ns` alone.
+    """
 
     iterations: float
     solo_ns: int
+    work: float
 
 
 def progress(account: int) -> Progress | None:
     """How far the job has come; None before its profile."""
-    out = (ctypes.c_uint64 * 4)()
+    out = (ctypes.c_uint64 * 5)()
     if lib().gs_progress_get(account, out) != 0:
         raise NativeError(last_error())
-    iterations, ordinal, length, solo_ns = out
-    return Progress(iterations + min(1.0, ordinal / length), solo_ns) if length and solo_ns else None
+    iterations, ordinal, length, solo_ns, work = out
+    if not length or not solo_ns:
+        return None
+    return Progress(iterations + min(1.0, ordinal / length), solo_ns, work / 1e6)
 
 
 def peak_kinds(account: int) -> tuple[int, int, int] | None:

@@ -39,6 +39,7 @@ class JobCounters:
     shift_count: int
     curve_version: int
     most_passed: int  # iterations that one other job began while this one waited at a door
+    work: int  # millionths of iterations, see `shim.Progress`
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class SimulatedGovernor:
 
     def job(self, account: int) -> JobCounters:
         """Its counters so far."""
-        out = (ctypes.c_uint64 * 15)()
+        out = (ctypes.c_uint64 * 16)()
         if self._shim.gs_sim_job_get(self._handle, account, out) != 0:
             raise NativeError(f"there is no job {account}")
         return JobCounters(*out)

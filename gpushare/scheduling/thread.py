@@ -177,7 +177,7 @@ class SchedulerThread:
     def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, shim.Progress]) -> bool:
         """Whether another mode is in force."""
         jobs = {
-            account: Progress(p.iterations, self._solo.seconds(account, p.solo_ns), self._phases[account])
+            account: Progress(p.work, self._solo.seconds(account, p.solo_ns), self._phases[account])
             for account, p in progress.items()
             if account in self._phases
         }

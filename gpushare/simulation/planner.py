@@ -92,5 +92,4 @@ class Planner:
             return None
         if account not in self._phases:
             self._curve(account)
-        done = job.iterations + min(1.0, job.ordinal / job.curve_length)
-        return Progress(done, self._solo.seconds(account, job.solo_ns), self._phases[account])
+        return Progress(job.work / 1e6, self._solo.seconds(account, job.solo_ns), self._phases[account])

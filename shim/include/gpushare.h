@@ -130,8 +130,9 @@ GS_EXPORT uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity)
 GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t* residue_bytes, uint64_t* version);
 // How far a job has come: iterations, allocations into the open one, allocations of its curve (0:
-// none yet), nanoseconds of an iteration alone.
-GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[4]);
+// none yet), nanoseconds of an iteration alone; and millionths of iterations done since the
+// profile, the open one's part included, each as long as its kind is against the profiled one.
+GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[5]);
 // Bytes of the live blocks at the peak of the profiled iteration: persistent, activation,
 // temporary.
 GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);
@@ -245,8 +246,8 @@ GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uin
 // Held bytes, iterations, allocations into the open one, allocations of the curve, nanoseconds of
 // an iteration alone, at doors, waiting for memory; waits for memory, overruns, refusals, copies
 // out; sum of the time shifts, number of them; version of the curve; the most
-// iterations that one other job began while this one waited at a door.
-GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[15]);
+// iterations that one other job began while this one waited at a door; the last of gs_progress_get.
+GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[16]);
 GS_EXPORT void gs_sim_pool_get(gs_sim* sim, uint64_t out[5]);  // as gs_pool_get
 GS_EXPORT const char* gs_sim_check(gs_sim* sim);               // what is wrong, or ""
 // The banker's check by itself: 1 if n open iterations can all end with `available` pages. -1: n is

@@ -61,7 +61,7 @@ uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity) {
   return bytes;
 }
 
-int gs_progress_get(gs_account job, uint64_t out[4]) {
+int gs_progress_get(gs_account job, uint64_t out[5]) {
   Runtime* r = active();
   if (!r || !is_job(job)) return fail("no such job");
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
@@ -69,6 +69,7 @@ int gs_progress_get(gs_account job, uint64_t out[4]) {
     out[1] = a.open ? a.recorder.ordinal() : 0;
     out[2] = a.curve.length();
     out[3] = r->telemetry().slot(a.id, kSoloIterationNs);
+    out[4] = static_cast<uint64_t>(a.iteration_kinds.work(a.recorder, a.open) * 1e6);
   });
   return 0;
 }

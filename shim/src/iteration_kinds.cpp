@@ -70,13 +70,16 @@ uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages) const {
   return (as_long && alike) || count() == kMost ? best : count();
 }
 
-void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns) {
+void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
+                         uint64_t profiled_ns) {
   uint32_t found = find(r, residue_pages);
   if (found == count()) kinds_.emplace_back();
   Kind& kind = kinds_[found];
   bool rose = kind.curve.refine(r, residue_pages, duration_ns);
   kind.forecast.follow(kind.curve, !rose);
   ++kind.seen;
+  profiled_ns_ = profiled_ns;
+  work_ += weight(kind);
   if (last_ < count()) ++kinds_[last_].followed_by[found];
   last_ = found;
   if (distrusted_ > 0) --distrusted_;
@@ -94,6 +97,18 @@ uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
   for (uint32_t i = 0; i < count(); ++i)
     if (may_be_ >> i & 1) most = std::max(most, kinds_[i].curve.claim(ordinal));
   return std::min(most, all_kinds);
+}
+
+double IterationKinds::weight(const Kind& kind) const {
+  if (profiled_ns_ == 0) return 1;
+  return static_cast<double>(kind.curve.duration_ns()) / static_cast<double>(profiled_ns_);
+}
+
+double IterationKinds::work(const Recorder& r, bool open) const {
+  const Kind* kind = open ? likely() : nullptr;
+  if (!kind || kind->curve.length() == 0) return work_;
+  double part = static_cast<double>(r.ordinal()) / kind->curve.length();
+  return work_ + weight(*kind) * std::min(1.0, part);
 }
 
 const IterationKinds::Kind* IterationKinds::likely() const {

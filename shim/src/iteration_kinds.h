@@ -36,11 +36,14 @@ class IterationKinds {
   void recognise(const Recorder& r);
   // It is of none of the kinds that it could be.
   void mistaken();
-  // What it was.
-  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
+  // What it was. `profiled_ns` is how long iterations like the profiled one take by now.
+  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, uint64_t profiled_ns);
   // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
   // claims there.
   uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;
+  // Iterations done so far, the open one's part included, each as long as its kind is against the
+  // profiled one.
+  double work(const Recorder& r, bool open) const;
   // The likeliest kind of the open iteration, or of the next; null while nothing is known.
   const Kind* likely() const;
 
@@ -52,12 +55,15 @@ class IterationKinds {
     uint64_t seen = 0;
   };
 
+  double weight(const Kind& kind) const;
   uint32_t find(const Recorder& r, uint64_t residue_pages) const;
   uint32_t most_alike(const Recorder& r) const;
 
   std::vector<Kind> kinds_;
   std::map<uint64_t, Beginning> beginnings_;
   uint32_t last_ = kMost;
+  double work_ = 0;
+  uint64_t profiled_ns_ = 0;
   Set may_be_ = 0;  // of the open one, once it was recognised; 0: any
   bool looked_ = false;
   uint64_t distrusted_ = 0;  // iterations in which none is recognised

@@ -3,6 +3,7 @@
 #include "../src/iteration_kinds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "check.h"
@@ -35,7 +36,8 @@ class Job {
     for (uint32_t i = first; i < end; ++i) recorder_.note(held_at(s, i), s.bytes);
     kinds.recognise(recorder_);
   }
-  void end() { kinds.end(recorder_, 0, 1000); }
+  void end(uint64_t duration_ns = 1000) { kinds.end(recorder_, 0, duration_ns, 1000); }
+  double work(bool open) const { return kinds.work(recorder_, open); }
   void iterate(const Shape& s) {
     begin();
     allocate(s, 0, s.allocations);
@@ -142,6 +144,23 @@ void after_a_mistake_nothing_is_believed_for_a_while() {
   CHECK(doubted == 19);  // the mistaken one was the first of twenty
 }
 
+// A quarter of the time is a quarter of the work; and half of an iteration is half of its kind's.
+void work_is_counted_by_kind() {
+  Job job;
+  for (int n = 0; n < 4; ++n) {
+    job.iterate(kLarge);
+    job.begin();
+    job.allocate(kSmall, 0, kAllocations);
+    job.end(250);
+  }
+  CHECK(std::abs(job.work(false) - 5) < 1e-9);
+  job.begin();
+  job.allocate(kLarge, 0, kAllocations / 2);
+  CHECK(std::abs(job.work(true) - 5.5) < 1e-9);
+  job.allocate(kLarge, kAllocations / 2, 2 * kAllocations);  // longer than any before
+  CHECK(std::abs(job.work(true) - 6) < 1e-9);
+}
+
 void there_are_never_more_than_a_few() {
   Job job;
   for (uint32_t n = 0; n < 3000; ++n) {
@@ -165,6 +184,7 @@ int main() {
   what_begins_alike_claims_the_most_of_both();
   an_unknown_beginning_claims_everything();
   after_a_mistake_nothing_is_believed_for_a_while();
+  work_is_counted_by_kind();
   there_are_never_more_than_a_few();
   puts("iteration kinds: ok");
 }
