@@ -1,11 +1,11 @@
 """Random schedules through every policy in the simulator: does anything exceed the budget, hang, or starve?
 
 Right claims: iterations that last 0.3 to 3 times as long as measured, frees at the very end of some, arrivals, budgets
-that change while jobs run, and in a third of the jobs iterations of several kinds, long enough to be recognised. Wrong
-claims: 5 % of the iterations also hold up to 10 % more than their curve says. `random` is a policy that gives permits from
-nowhere. A third of the schedules have another order than first in first out, or a quantum. Each is told by its
-seed. Who passes whom how often counts for first in first out without a quantum; a job whose memory was copied out stays away
-from its door, so schedules with such a job are counted apart.
+that change while jobs run, and in a third of the jobs iterations of several kinds, long enough to be recognised.
+Wrong claims: 5 % of the iterations also hold up to 10 % more than their curve says. `random` is a policy that gives
+permits from nowhere. A third of the schedules have another order than first in first out, or a quantum. Each is told
+by its seed. Who passes whom how often counts for first in first out without a quantum; a job whose memory was copied
+out stays away from its door, so schedules with such a job are counted apart.
 """
 
 import argparse

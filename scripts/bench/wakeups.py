@@ -10,7 +10,7 @@ from typing import Any
 
 from common import JOBS, profile, run_gpushare, write
 
-STEPS = 60
+STEPS = 240
 job = f"{JOBS / 'launch_bound.py'} --depth 1600 --steps {STEPS}"
 
 
