@@ -31,6 +31,8 @@ def budget(size: str | None, process: int | None) -> int:
         return 0
     wanted = parse_budget(size, psutil.virtual_memory().total)
     answer = running.ask(process, {"op": "budget", "budget_bytes": wanted})
+    if "failed" in answer:
+        raise UsageError(f"run {process}: {answer['failed']}")
     if answer["refused"]:
         raise RefusedError(answer["refused"])
     now = answer["budget_bytes"]

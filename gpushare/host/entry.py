@@ -77,7 +77,7 @@ def _flush_log(control: Control) -> None:
     try:
         shim.log_flush()
     except library.NativeError as error:
-        control.send("note", message=f"the allocation log ends early: {error}")
+        control.send("note", message=f"a log that the host writes (--trace, --explain) ends early: {error}")
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
@@ -99,6 +99,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     control.send("ready")
     page_bytes = start["page_bytes"]
     runners = [JobRunner(i, spec, control, scheduler, page_bytes) for i, spec in enumerate(start["jobs"])]
+    scheduler.expect(len(runners))
     for runner in runners:
         runner.thread.start()
     return scheduler, runners
@@ -110,5 +111,6 @@ def _listen(messages: Any, runners: list[Any], control: Control) -> None:
             for runner in runners:
                 runner.interrupt()
         elif message["op"] == "budget":
-            control.send("budget", refused=_set_budget(message["budget_bytes"]))
+            refused = _set_budget(message["budget_bytes"])
+            control.send("budget", number=message["number"], refused=refused)
     os.killpg(0, signal.SIGKILL)  # the parent is gone: nothing of ours may stay behind

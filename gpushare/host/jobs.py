@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -62,7 +63,19 @@ class JobRunner:
         if not self._admitted():
             self._never_began()
             return
-        job = self._job = self._context()
+        outcome = Outcome("failed", 1)
+        try:
+            outcome = self._guarded(self._begin())
+        except (
+            BaseException
+        ) as error:  # what the script's own guard does not see: others must not wait for us
+            outcome = self._ended_by(error)
+        finally:
+            self._finish(outcome)
+
+    def _begin(self) -> JobContext:
+        """The job's world, entered by its thread."""
+        job = self._context()
         profile = self._spec["profile"]
         self._scheduler.add_job(
             job.account,
@@ -74,11 +87,16 @@ class JobRunner:
         os.chdir(self._spec["cwd"])
         parts.enter(job)
         iterations.begin(job)
-        try:
-            outcome = self._guarded(job)
-        finally:
-            iterations.end(job)
-        self._finish(job, outcome)
+        self._job = job
+        if self._interrupted:  # before there was anybody to tell
+            raise KeyboardInterrupt
+        return job
+
+    def _ended_by(self, error: BaseException) -> Outcome:
+        if self._interrupted:
+            return Outcome("interrupted", 130, str(error) or type(error).__name__)
+        status = "lost" if cuda_faults.lasts(error) else "failed"
+        return Outcome(status, 1, f"{type(error).__name__}: {error}")
 
     def _admitted(self) -> bool:
         """Whether the job may begin; waits for that. False: it was interrupted first."""
@@ -94,8 +112,7 @@ class JobRunner:
         )
 
     def _never_began(self) -> None:
-        for descriptor in (self._spec["stdout_fd"], self._spec["stderr_fd"]):
-            os.close(descriptor)
+        self._close_outputs()
         shim.job_end(self._account)
         message = "interrupted before it began"
         fields = {"status": "interrupted", "exit_code": 130, "message": message}
@@ -138,19 +155,41 @@ class JobRunner:
             outcome = Outcome("ok" if code_ == 0 else "failed", code_)
         except BaseException as error:
             script.print_exception(error, job)
-            if self._interrupted:
-                outcome = Outcome("interrupted", 130, str(error) or type(error).__name__)
-            else:
-                status = "lost" if cuda_faults.lasts(error) else "failed"
-                outcome = Outcome(status, 1, f"{type(error).__name__}: {error}")
-        self._wind_down(job)
+            outcome = self._ended_by(error)
+        try:
+            self._wind_down(job)
+        except exits.HardExit as error:
+            return Outcome("failed" if error.code else "ok", error.code)
         return outcome
 
     def _wind_down(self, job: JobContext) -> None:
         threads.finish(job)
         exits.run_handlers(job, lambda error: script.print_exception(error, job))
 
-    def _finish(self, job: JobContext, outcome: Outcome) -> None:
+    def _finish(self, outcome: Outcome) -> None:
+        """Whatever became of it: the account ends, who is queued goes on, and the parent is told."""
+        try:
+            if self._job:
+                self._give_up(self._job, outcome)
+            else:
+                self._close_outputs()
+        except BaseException as error:
+            outcome.message = outcome.message or f"{type(error).__name__}: {error}"
+        finally:
+            self._scheduler.remove_job(self._account)
+            torch_threads.leave()
+            shim.job_end(self._account)
+            self._scheduler.release(self._spec["name"])
+            self._control.send(
+                "job_ended",
+                job=self._index,
+                status=outcome.status,
+                exit_code=outcome.exit_code,
+                message=outcome.message,
+            )
+
+    def _give_up(self, job: JobContext, outcome: Outcome) -> None:
+        iterations.end(job)
         profile = profiles.take(job, self._page_bytes)
         if profile:
             self._control.send("profile", job=self._index, profile=profile)
@@ -161,17 +200,11 @@ class JobRunner:
                 stream.close()
             except OSError as error:
                 outcome.message = outcome.message or f"output was lost: {error}"
-        self._scheduler.remove_job(job.account)
-        torch_threads.leave()
-        shim.job_end(job.account)
-        self._scheduler.release(job.name)
-        self._control.send(
-            "job_ended",
-            job=self._index,
-            status=outcome.status,
-            exit_code=outcome.exit_code,
-            message=outcome.message,
-        )
+
+    def _close_outputs(self) -> None:
+        for descriptor in (self._spec["stdout_fd"], self._spec["stderr_fd"]):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def _write_log(self) -> None:
         """What the profiled iteration allocated and freed, for who asked for it."""

@@ -61,7 +61,9 @@ def run_handlers(job: context.JobContext, report: Callable[[BaseException], None
     while job.at_exit:
         try:
             job.at_exit.pop()()
-        except Exception as error:
+        except HardExit:
+            raise
+        except BaseException as error:  # SystemExit too, as under plain python
             report(error)
 
 

@@ -24,7 +24,7 @@ def explain(status: int, results: Sequence[JobResult], telemetry: Telemetry) -> 
     The thread that a fatal signal hit is told by the shim (`shim/src/crash.cpp`). Nobody tells of SIGKILL, as the
     kernel sends it when memory is short, nor of a thread whose stack is full.
     """
-    running = [r for r in results if r.status in ("running", "waiting")]
+    running = [r for r in results if r.status == "running"]  # one that waits has run no line yet
     names = ", ".join(r.name for r in running) or "nothing"
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     text = f"the host process died ({how}) while it ran: {names}"
@@ -32,6 +32,8 @@ def explain(status: int, results: Sequence[JobResult], telemetry: Telemetry) -> 
     for index, result in enumerate(results):
         if result in running and pool.crash_signal and result.account == pool.crash_account:
             return Death(f"{text}; {crashed(result.name, pool.crash_signal)}", index)
+    if len(running) == 1 and len(results) > 1 and any(r.status == "waiting" for r in results):
+        return Death(f"{text}, which alone had begun", results.index(running[0]))
     return Death(f"{text}; which job is to blame can't be known" if len(running) > 1 else text, None)
 
 

@@ -110,7 +110,8 @@ class Run:
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
         self._timers: list[threading.Timer] = []
-        self._budget_answers: queue.Queue[str | None] = queue.Queue()
+        self._budget_questions = 0
+        self._budget_answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
     @property
     def exit_code(self) -> int:
@@ -208,7 +209,7 @@ class Run:
             elif event == "note":
                 self._screen.note(message["message"])
             elif event == "budget":
-                self._budget_answers.put(message["refused"])
+                self._budget_answers.put(message)
             elif event == "job_started":
                 self._job_started(message)
             elif event == "job_ended":
@@ -228,16 +229,28 @@ class Run:
 
     def _change_budget(self, wanted_bytes: int) -> dict[str, Any]:
         wanted_bytes -= wanted_bytes % PAGE_BYTES
+        self._budget_questions += 1
         assert self._host
-        self._host.send({"op": "budget", "budget_bytes": wanted_bytes})
-        try:
-            refused = self._budget_answers.get(timeout=BUDGET_ANSWER_S)
-        except queue.Empty:
-            refused = "the host does not answer"
-        if refused is None:
+        self._host.send({"op": "budget", "number": self._budget_questions, "budget_bytes": wanted_bytes})
+        answer = self._budget_answer(self._budget_questions)
+        if answer is None:
+            return {"failed": "the host does not answer; its jobs may be starting"}
+        if answer["refused"] is None:
             self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
         now_bytes = self.telemetry.pool().budget_bytes
-        return {"refused": refused, "budget_bytes": now_bytes, "wanted_bytes": wanted_bytes}
+        return {"refused": answer["refused"], "budget_bytes": now_bytes, "wanted_bytes": wanted_bytes}
+
+    def _budget_answer(self, number: int) -> dict[str, Any] | None:
+        """The host's, past those of questions that were given up; None if there is none in time."""
+        deadline = time.monotonic() + BUDGET_ANSWER_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                answer = self._budget_answers.get(timeout=left_s)
+            except queue.Empty:
+                break
+            if answer["number"] == number:
+                return answer
+        return None
 
     def _job_started(self, message: dict[str, Any]) -> None:
         result = self.results[message["job"]]

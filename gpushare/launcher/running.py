@@ -69,7 +69,7 @@ class Listener:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            with connection, contextlib.suppress(OSError, ValueError):
+            with connection, contextlib.suppress(Exception):  # whatever was asked, the next one is answered
                 connection.settimeout(_ANSWER_WITHIN_S)
                 question = json.loads(connection.makefile("r", encoding="utf-8").readline(_LONGEST_QUESTION))
                 connection.sendall((json.dumps(self._answer(question)) + "\n").encode())

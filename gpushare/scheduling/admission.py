@@ -64,8 +64,13 @@ class Queue:
         self._begun: dict[str, int] = {}  # accounts by name
         self._expected: dict[str, Need] = {}
         self._waiting: list[_Waiting] = []
-        self._came = 0
+        self._came = self._expected_jobs = 0
         self._changed = threading.Condition()
+
+    def expect(self, jobs: int) -> None:
+        """So many will enter; before that nobody begins who has to fit."""
+        with self._changed:
+            self._expected_jobs = jobs
 
     def enter(
         self,
@@ -84,12 +89,13 @@ class Queue:
         with self._changed:
             waiting = _Waiting(rank, self._came, need)
             self._came += 1
+            self._changed.notify_all()
             self._waiting.append(waiting)
             told = False
             while not given_up():
                 if need is None or self._may_begin(waiting):
                     break
-                if not told:
+                if not told and self._came >= self._expected_jobs:
                     note(why_not_yet(name, need, self._needs(), self._room()))
                     told = True
                 self._changed.wait(_LOOK_EVERY_S)
@@ -110,6 +116,8 @@ class Queue:
             self._changed.notify_all()
 
     def _may_begin(self, waiting: _Waiting) -> bool:
+        if self._came < self._expected_jobs:
+            return False
         ahead = (w for w in self._waiting if w is not waiting and w.place < waiting.place)
         return self._fits(waiting) and not any(self._fits(other) for other in ahead)
 

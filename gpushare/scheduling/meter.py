@@ -93,7 +93,8 @@ class Meter:
         """What they have done since the last call."""
         self._solo_s = [job.solo_s for job in jobs.values()]
         for account, job in jobs.items():
-            self._work_s += max(0.0, job.iterations - self._iterations[account]) * job.solo_s
+            # A wrong guess of what the open iteration is, is taken back at its end: no difference is dropped.
+            self._work_s += (job.iterations - self._iterations[account]) * job.solo_s
             self._iterations[account] = job.iterations
 
     def switch(self, now_s: float) -> None:

@@ -83,6 +83,10 @@ class SchedulerThread:
         with self._lock:
             self._jobs[account] = Claimant(account, priority, total_iterations, 0, None)
 
+    def expect(self, jobs: int) -> None:
+        """So many jobs will ask to be admitted; none that has to fit is before all have."""
+        self._queue.expect(jobs)
+
     def admit(
         self,
         name: str,
@@ -95,6 +99,7 @@ class SchedulerThread:
     ) -> bool:
         """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first."""
         rank = -priority if self._order == PRIORITY else 0
+        need = None if self._name == "unmanaged" else need
         if not self._queue.enter(name, account, need, rank=rank, note=note, given_up=given_up):
             return False
         shim.job_admit(account)
@@ -103,7 +108,7 @@ class SchedulerThread:
     def remove_job(self, account: int) -> None:
         """The job ended."""
         with self._lock:
-            del self._jobs[account]
+            self._jobs.pop(account, None)
 
     def release(self, name: str) -> None:
         """A job that was admitted holds nothing any more, but what libraries keep of it."""

@@ -14,7 +14,9 @@ constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 Telemetry* telemetry = nullptr;
 pid_t host = 0;
 
-// Only what a signal handler may do. The default action follows: the process dies of the signal.
+struct sigaction before[NSIG];
+
+// Only what a signal handler may do. What was there before us follows: mostly the process dies.
 void on_crash(int number, siginfo_t*, void*) {
   // A forked child has the same telemetry, and its crash is its own affair.
   if (getpid() == host && !telemetry->header(kCrashSignal)) {
@@ -22,7 +24,7 @@ void on_crash(int number, siginfo_t*, void*) {
     telemetry->header(kCrashAccount, account);
     telemetry->header(kCrashSignal, static_cast<uint64_t>(number));
   }
-  signal(number, SIG_DFL);
+  sigaction(number, &before[number], nullptr);
   raise(number);
 }
 
@@ -35,12 +37,7 @@ void watch_crashes(Telemetry* of) {
   action.sa_sigaction = on_crash;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (int number : kFatal) {
-    struct sigaction before;
-    // Whoever handles it already knows why.
-    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
-      sigaction(number, &action, nullptr);
-  }
+  for (int number : kFatal) sigaction(number, &action, &before[number]);
 }
 
 }  // namespace gpushare

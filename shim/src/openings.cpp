@@ -9,6 +9,7 @@ namespace gpushare {
 
 namespace {
 
+constexpr double kLeastShare = 16;      // of the budget, that an iteration counts for at least
 constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for
 constexpr uint64_t kMoments = 64;       // of an iteration, that are told apart
 
@@ -24,7 +25,9 @@ void Governor::integrate(Account& a, uint64_t now_ns) {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t residue = a.curve.known() ? a.curve.residue() : 0;
   double seconds = static_cast<double>(now_ns - a.granted_at_ns) * 1e-9;
-  a.granted += pages_beyond(held, residue) * seconds;
+  // Who holds next to nothing takes time all the same, and would else be first for ever.
+  double least = std::max(1.0, static_cast<double>(budget_) / kLeastShare);
+  a.granted += std::max(pages_beyond(held, residue), least) * seconds;
   a.granted_at_ns = now_ns;
 }
 
@@ -64,8 +67,9 @@ std::vector<Governor::Waiter*> Governor::doors_in_order() const {
   return doors;
 }
 
-// A job that has asked waits for at most one new iteration of each other job, or a quantum of each
-// where they take turns. Who goes first by its rank waits for none.
+// First in first out, a job that has asked waits for at most one new iteration of each other job,
+// or a quantum of each where they take turns. Under the other orders it waits for those that go
+// before it, and who goes first by its rank waits for none.
 Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) const {
   const Account& last = accounts_[comes_again_];
   if (last.id && last.id != a.id) {
@@ -127,13 +131,16 @@ const Forecast& Governor::forecast_of_next(const Account& a) const {
 // them find everybody where the last one did.
 bool Governor::forecast_fits(const Account& a, Waiter* self) const {
   std::vector<UnderWay> running = others_under_way(a);
-  uint64_t now = a.curve_version;
+  const Forecast& next = forecast_of_next(a);
+  uint64_t room = room_for_iterations(a);
+  uint64_t now = room + reinterpret_cast<uintptr_t>(&next) + a.curve_version;
   for (const UnderWay& u : running) {
     uint64_t moment = kMoments * u.elapsed_ns / (u.forecast->time(u.forecast->length()) + 1);
-    now = (now + u.step * kMoments + moment) * 0x9e3779b97f4a7c15;
+    now = (now + reinterpret_cast<uintptr_t>(u.forecast) + u.step * kMoments + moment) *
+          0x9e3779b97f4a7c15;
   }
   if (self && self->misfit == now) return false;
-  bool fits = fit_together(forecast_of_next(a), running, room_for_iterations(a));
+  bool fits = fit_together(next, running, room);
   if (self) self->misfit = fits ? 0 : now;
   return fits;
 }

@@ -111,8 +111,9 @@ uint64_t Governor::pump() {
     // While another job forks, whoever waits stays where it is: it can't hold a lock there. Who was
     // copied out comes back with the sampler.
     bool parked = a.saved || (parked_for_ && parked_for_ != w.id && !a.cancelled);
-    Judged judged = parked ? Judged{Verdict::kWait, {kForking, parked_for_}}
-                           : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns);
+    Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
+    Judged judged =
+        parked ? Judged{Verdict::kWait, away} : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns);
     if (judged.verdict == Verdict::kWait) {
       w.reasons.note(judged.shut, now_ns);
       ++it;

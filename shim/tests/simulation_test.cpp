@@ -237,6 +237,39 @@ void a_wait_tells_what_it_was_for() {
   CHECK(s.telemetry().slot(b, kDoorWaitNs) == 4 * kSecond - 1);
 }
 
+// Nobody has moved, but there is more room: what did not fit is looked at again.
+void a_door_sees_a_larger_budget() {
+  Simulation s(Policy::kZico, kPage, 150);
+  uint32_t a = begin(s, 100), b = begin(s, 100);
+  all_by_forecast(s, 2);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  CHECK(s.hold(a, 50) == Answer::kGo);
+  s.set_time(100 * kSecond);  // late for its next allocation
+  s.tick();
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK_EMPTY(s.set_budget(300));
+  s.tick();
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// A job that holds next to nothing beyond its residue is not first for ever.
+void fairness_counts_time_where_there_is_no_memory() {
+  Simulation s(Policy::kTemporal, kPage, 160);
+  uint32_t a = begin(s, 60), b = begin(s, 2);
+  s.set_order(Order::kFair, 0);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  rise(s, a, 60);
+  s.set_time(kSecond);
+  s.free_down_to(a, 0);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  int passed = 0;
+  for (; passed < 100 && s.look(a) == Answer::kWaits; ++passed) {
+    s.set_time(kSecond * static_cast<uint64_t>(passed + 2));
+    s.door(b);
+  }
+  CHECK(passed >= 6 && passed <= 8);  // 60 pages for a second, a sixteenth of 160 for each of these
+}
+
 void many_leave_nothing_behind() {
   for (int i = 0; i < 3000; ++i) {
     Simulation s(Policy::kTemporal, kPage, 64);
@@ -260,6 +293,8 @@ int main() {
   the_order_is_fair_by_memory_and_time();
   a_newcomer_starts_at_the_least_that_another_was_granted();
   a_wait_tells_what_it_was_for();
+  a_door_sees_a_larger_budget();
+  fairness_counts_time_where_there_is_no_memory();
   many_leave_nothing_behind();
   puts("simulation: ok");
 }

@@ -70,6 +70,33 @@ def test_a_job_that_does_not_fit_now_waits_and_says_why(gpushare: Run, tmp_path:
     assert sum(job["duration_s"] for job in found["jobs"]) < found["duration_s"]  # one after the other
 
 
+ENDINGS = """
+import atexit, os, sys
+kind = os.environ["KIND"]
+if kind == "exit":
+    atexit.register(sys.exit, 3)
+elif kind == "hard":
+    atexit.register(os._exit, 4)
+elif kind == "gone":
+    sys.stdout.close()
+"""
+
+
+@pytest.mark.parametrize(("kind", "code"), [("exit", 0), ("hard", 4), ("gone", 1)])
+def test_however_a_job_ends_who_is_queued_goes_on(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, code: int
+) -> None:
+    (tmp_path / "first.py").write_text(ENDINGS + KEEPING.format(mib=80))
+    (tmp_path / "second.py").write_text(KEEPING.format(mib=60))
+    monkeypatch.setenv("KIND", "fine")
+    assert gpushare("run", "first.py 10", "second.py 10").returncode == 0
+    monkeypatch.setenv("KIND", kind)
+    done = gpushare("run", "first.py 10", "second.py 10", "--budget", "140MiB", "--summary", "s.json")
+    first, second = summary(tmp_path)["jobs"]
+    assert "waits for another job to end" in done.stderr
+    assert (first["exit_code"], second["status"]) == (code, "ok"), done.stderr
+
+
 def test_twenty_jobs(gpushare: Run, plain: Run, tmp_path: Path) -> None:
     script = "import torch\ntorch.manual_seed(1)\n" + TRAIN.format(rows=4_000)
     (tmp_path / "job.py").write_text(script)

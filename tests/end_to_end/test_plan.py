@@ -29,7 +29,7 @@ def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) ->
     assert 1 < shared["stp"] <= 2 and shared["duration_s"] < turns["duration_s"]
     assert max(turns["pool_peak_bytes"], shared["pool_peak_bytes"]) <= 120 * MIB
     assert turns["all_run_from_bytes"] <= shared["nothing_waits_from_bytes"] <= 2 * peak + 4 * MIB
-    assert plan["sweep"]["stp"]["zico"][-1] == pytest.approx(2)
+    assert plan["sweep"]["stp"]["zico"][-1] == pytest.approx(2, rel=0.02)
 
     again = gpushare("plan", "wide.py 40", "wide.py 40", "--budget", "120MiB", "--policy", "zico")
     assert again.returncode == 0 and again.stderr == ""

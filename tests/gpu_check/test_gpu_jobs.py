@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent.parent.parent / "scripts"))
+sys.path.insert(
+    0, str(Path(__file__).parent.parent.parent / "scripts")
+)  # before scripts/bench, which has a gpu.py
 from gpu import jobs
 from gpu.jobs import Case, Machine
 from gpu.runner import Row

@@ -86,3 +86,16 @@ def test_a_job_without_a_profile_begins_and_one_that_is_given_up_does_not() -> N
     late.given_up = True
     late.join(5)
     assert not late.is_alive() and not late.begun.is_set()
+
+
+def test_nobody_begins_before_all_have_come() -> None:
+    waits = queue(100)
+    waits.expect(3)
+    low = Waiting(waits, "low", Need(60, 70), rank=0)
+    assert Waiting(waits, "unknown", None).begun.wait(5)
+    assert not low.begun.wait(0.2)
+    high = Waiting(waits, "high", Need(60, 70), rank=-3)
+    assert high.begun.wait(5)
+    assert low.told.wait(5) and not low.begun.is_set()
+    waits.leave("high")
+    assert low.begun.wait(5)

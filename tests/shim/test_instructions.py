@@ -13,7 +13,7 @@ import pytest
 SHIM = Path(__file__).parent.parent.parent / "shim"
 PAIRS = 2000
 # bytes, most instructions
-LIMITS = [(64, 610), (16 << 10, 600), (256 << 10, 1220), (4 << 20, 2300)]
+LIMITS = [(64, 610), (16 << 10, 620), (256 << 10, 1220), (4 << 20, 2450)]
 
 
 @pytest.fixture(scope="module")

@@ -16,5 +16,5 @@ class Policy(Protocol):
     """
 
     def __call__(self, snapshot: Snapshot) -> list[Permit]:
-        """Permits for each pair of jobs whose curves are known; a pair without one doesn't overlap."""
+        """Permits for each pair of jobs whose curves are known; a pair without one starts whenever that is safe."""
         ...
