@@ -11,9 +11,8 @@ import psutil
 import pytest
 import torch
 
-sys.path.insert(
-    0, str(Path(__file__).parent.parent.parent / "scripts")
-)  # before scripts/bench, which has a gpu.py
+# Before scripts/bench, which has a gpu.py.
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
 sys.path.append(str(Path(__file__).parent))
 from gpu import facts, libraries, programs
 from gpu.checks import Check, checks_of

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(
-    0, str(Path(__file__).parent.parent.parent / "scripts")
-)  # before scripts/bench, which has a gpu.py
-from gpu import jobs
+import gpushare
+
+# Before scripts/bench, which has a gpu.py.
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
+from gpu import jobs, programs
 from gpu.jobs import Case, Machine
 from gpu.runner import Row
 
@@ -32,6 +33,12 @@ def case(name: str) -> Case:
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU the check builds the shim into the tree and runs that; here the package is installed."""
+    monkeypatch.setattr(programs, "ROOT", Path(gpushare.__file__).parent.parent)
 
 
 def test_jobs_together_print_what_each_prints_alone() -> None:
