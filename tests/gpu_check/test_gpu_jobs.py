@@ -36,8 +36,10 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU the check builds the shim into the tree and runs that; here the package is installed."""
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """On a GPU the check builds the shim into the tree and runs that; here the package is installed, and `-m` must not
+    find the tree's in the working directory."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     monkeypatch.setattr(programs, "ROOT", Path(gpushare.__file__).parent.parent)
 
 
