@@ -95,7 +95,7 @@ class Queue:
             while not given_up():
                 if need is None or self._may_begin(waiting):
                     break
-                if not told and self._came >= self._expected_jobs:
+                if not told and self._came >= self._expected_jobs and not self._fits(waiting):
                     note(why_not_yet(name, need, self._needs(), self._room()))
                     told = True
                 self._changed.wait(_LOOK_EVERY_S)

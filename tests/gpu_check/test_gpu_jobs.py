@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import gpushare
-
 # Before scripts/bench, which has a gpu.py.
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
 from gpu import jobs, programs
@@ -37,10 +35,11 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """On a GPU the check builds the shim into the tree and runs that; here the package is installed, and `-m` must not
-    find the tree's in the working directory."""
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    monkeypatch.setattr(programs, "ROOT", Path(gpushare.__file__).parent.parent)
+    """On a GPU the check builds the shim into the tree and runs that; here the package is installed, and neither
+    PYTHONPATH nor the working directory must lead to the tree's."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setattr(programs, "ROOT", elsewhere)
+    monkeypatch.chdir(elsewhere)
 
 
 def test_jobs_together_print_what_each_prints_alone() -> None:
