@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gpushare.jobs import JobSpec
-from gpushare.launcher.run import PAGE_BYTES, Run
+from gpushare.launcher.plan import PAGE_BYTES
+from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
 from gpushare.simulation import SimulatedJob, from_profile
 from gpushare.simulation.learning import factor_of

@@ -16,7 +16,8 @@ from gpushare.jobs import JobSpec
 from gpushare.launcher import devices, trace
 from gpushare.launcher.devices import Device
 from gpushare.launcher.logs import Logs, run_directory
-from gpushare.launcher.run import Run, RunPlan
+from gpushare.launcher.plan import RunPlan
+from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, store
 from gpushare.views.plain import PlainScreen
 from gpushare.views.profile import render_profile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,7 +14,8 @@ from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, ORDERS, PRIORITY, JobSpec
 from gpushare.launcher import devices, restart, trace
 from gpushare.launcher.logs import Logs, run_directory
-from gpushare.launcher.run import Run, RunPlan, RunScreen
+from gpushare.launcher.plan import RunPlan
+from gpushare.launcher.run import Run, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
 from gpushare.units import format_bytes, parse_bytes
@@ -80,7 +82,6 @@ def run(
     common.check_platform()
     on = devices.choose(device)
     specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
-    order = _order(order, specs)
     budget_bytes, how = common.choose_budget(budget, on)
     _check_summary(summary_file)
     profiles = [store.find(spec, on.kind) for spec in specs]
@@ -90,7 +91,7 @@ def run(
         profiles,
         budget_bytes,
         policy,
-        order=order,
+        order=_order(order, specs),
         split_bytes=parse_bytes(split_size) if split_size else None,
         explain=explain,
         debug_memory=debug_memory,
@@ -98,31 +99,14 @@ def run(
     )
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])
-    show_live = sys.stdout.isatty() if live is None else live
     console = common.Console()
-    screen = _screen(plan, console if show_live else None)
-    screen.note(
-        f"budget {format_bytes(budget_bytes)} ({how}), policy {policy}, {_told(order)}device {on.described}"
-    )
-    if told := devices.unmanaged_gpu(on):
-        screen.note(told)
-    for spec, profile in zip(specs, profiles, strict=True):
-        if profile:
-            screen.note(f"{spec.name} starts with its saved profile")
-
-    def again(later: RunPlan, number: int) -> Run:
-        into = Logs(logs.directory / f"restart-{number}", [s.name for s in later.jobs])
-        next_screen = _screen(later, console if show_live else None)
-        names = ", ".join(s.name for s in later.jobs)
-        next_screen.note(
-            f"starting again from the first line: {names}; what they write goes to {into.directory}"
-        )
-        return Run(later, into, next_screen)
-
-    work = Run(plan, logs, screen, log)
-    runs = restart.execute(work, again if restarts else None)
-    if work.failure:
-        raise UsageError(f"the host could not start: {work.failure}")
+    shown = console if (sys.stdout.isatty() if live is None else live) else None
+    screen = _screen(plan, shown)
+    _tell_plan(plan, how, screen)
+    again = _restarting(logs, trace_file, shown) if restarts else None
+    runs = restart.execute(Run(plan, logs, screen, log), again)
+    if failure := runs[0].failure:
+        raise UsageError(f"the host could not start: {failure}")
     for each in runs:
         reports.keep_profiles(each)
     reports.tell(runs, console, summary_file)
@@ -130,6 +114,37 @@ def run(
         reports.explain(runs, console)
     print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
     return restart.exit_code(runs)
+
+
+def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:
+    order = "" if plan.order == FIFO else f"order {plan.order}, "
+    screen.note(
+        f"budget {format_bytes(plan.budget_bytes)} ({how}), policy {plan.policy}, {order}"
+        f"device {plan.device.described}"
+    )
+    if told := devices.unmanaged_gpu(plan.device):
+        screen.note(told)
+    for spec, profile in zip(plan.jobs, plan.profiles, strict=True):
+        if profile:
+            screen.note(f"{spec.name} starts with its saved profile")
+
+
+def _restarting(
+    logs: Logs, trace_file: Path | None, shown: common.Console | None
+) -> Callable[[RunPlan, int], Run]:
+    """Makes the runs after the first one. What their jobs write goes to a folder beside the first logs, and their
+    allocations to a file beside the first one's."""
+
+    def again(plan: RunPlan, number: int) -> Run:
+        which = f"restart-{number}"
+        into = Logs(logs.directory / which, [s.name for s in plan.jobs])
+        log = trace.begin(trace_file and trace_file.with_name(f"{trace_file.name}.{which}"), plan)
+        screen = _screen(plan, shown)
+        names = ", ".join(s.name for s in plan.jobs)
+        screen.note(f"starting again from the first line: {names}; what they write goes to {into.directory}")
+        return Run(plan, into, screen, log)
+
+    return again
 
 
 def _screen(plan: RunPlan, console: common.Console | None) -> RunScreen:
@@ -159,10 +174,6 @@ def _order(order: str | None, specs: list[JobSpec]) -> str:
             f"jobs have priorities, but --order is {order}; leave it out, or say --order priority"
         )
     return order or (PRIORITY if prioritised else FIFO)
-
-
-def _told(order: str) -> str:
-    return "" if order == FIFO else f"order {order}, "
 
 
 def _check_summary(path: Path | None) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from gpushare.framework import shares
 from gpushare.isolation import context
-from gpushare.native import shim
+from gpushare.native import doors, shim
 
 STABLE_AFTER = 3  # profiled iterations
 _DISTURBED = 0.8  # as in `scheduling.meter`
@@ -16,7 +16,7 @@ _DISTURBED = 0.8  # as in `scheduling.meter`
 
 def stable(job: context.JobContext) -> bool:
     """Whether enough iterations have been measured."""
-    curve = shim.curve_get(job.account)
+    curve = doors.curve_get(job.account)
     return curve is not None and curve.version >= STABLE_AFTER
 
 
@@ -31,12 +31,12 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     Bytes are bytes, times seconds since the iteration's start; the curve's index is the ordinal of the
     allocation.
     """
-    curve = shim.curve_get(job.account)
-    kinds = shim.peak_kinds(job.account)
+    curve = doors.curve_get(job.account)
+    kinds = doors.peak_kinds(job.account)
     if curve is None or kinds is None:
         return None
     persistent, activation, temporary = kinds
-    progress = shim.progress(job.account)
+    progress = doors.progress(job.account)
     solo_ns = progress.solo_ns if progress else curve.time_ns[-1]
     found = shares.of(job, solo_ns)
     times_s, iteration_s = _solo_times(curve, solo_ns, found)
@@ -58,7 +58,7 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
 
 
 def _solo_times(
-    curve: shim.NativeCurve, solo_ns: int, found: shares.Shares | None
+    curve: doors.NativeCurve, solo_ns: int, found: shares.Shares | None
 ) -> tuple[list[float], float]:
     """When the allocations of an iteration happen that runs alone, and how long it takes, in seconds.
 

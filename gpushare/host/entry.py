@@ -11,7 +11,7 @@ from typing import Any
 
 from gpushare.host import bad_frees, gpu
 from gpushare.host.control import Control
-from gpushare.native import library, shim
+from gpushare.native import doors, library, shim
 from gpushare.scheduling.thread import SchedulerThread
 
 
@@ -38,7 +38,7 @@ def main(control_descriptor: int) -> int:
             gpu=index,
         )
         if start["decisions_fd"] >= 0:
-            shim.decisions_start(start["decisions_fd"])
+            doors.decisions_start(start["decisions_fd"])
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
         selfcheck.run(pooled=index is None)

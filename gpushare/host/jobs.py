@@ -16,7 +16,7 @@ from gpushare.host import parts, script
 from gpushare.host.control import Control
 from gpushare.isolation import context, exits, modules, signals, stdio, threads
 from gpushare.isolation.context import JobContext
-from gpushare.native import process, shim
+from gpushare.native import doors, process, shim
 from gpushare.scheduling.admission import Need
 from gpushare.scheduling.thread import SchedulerThread
 
@@ -124,7 +124,7 @@ class JobRunner:
         if profile := spec["profile"]:
             curve = profile["curve"]
             times_ns = [round(t * 1e9) for t in curve["time_s"]]
-            shim.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
+            doors.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
         first = script.search_path(spec["kind"], spec["target"], spec["cwd"])
         return JobContext(
             name=spec["name"],
@@ -213,7 +213,7 @@ class JobRunner:
             return
         try:
             with open(descriptor, "wb", buffering=0) as file:
-                file.write(shim.profiled_log(self._account))
+                file.write(doors.profiled_log(self._account))
         except OSError as error:
             self._control.send(
                 "note", message=f"the log of the profiled iteration was lost: {error.strerror}"

@@ -1,11 +1,14 @@
 """Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with
-(the script's folder, `PYTHONPATH`, what the script appends), else shared by all.
+(the script's folder, `PYTHONPATH`, what the script appends), else shared by all. A folder of installed packages is
+shared even if `PYTHONPATH` names it: a compiled package can be loaded once in a process.
 """
 
 from __future__ import annotations
 
 import os
+import site
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from typing import Any
@@ -20,11 +23,20 @@ _on_change: Callable[[JobContext], object]
 
 
 def install(on_change: Callable[[JobContext], object]) -> None:
-    """`sys.path` as it is now, less `PYTHONPATH`, is shared; `on_change` is told of jobs that changed theirs."""
+    """`sys.path` as it is now is shared, less what only `PYTHONPATH` puts there.
+
+    :param on_change: is told of jobs that changed theirs.
+    """
     global _shared_path, _on_change
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    _shared_path = frozenset(vars(sys)["path"]) - set(given)
+    given = {os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    _shared_path = frozenset(vars(sys)["path"]) - (given - _installed())
     _on_change = on_change
+
+
+def _installed() -> set[str]:
+    """Where Python and its packages are, as this interpreter has them."""
+    folders = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    return {os.path.abspath(folder) for folder in folders}
 
 
 def enter(job: JobContext) -> None:

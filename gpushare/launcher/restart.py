@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpushare.launcher import results
+from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.results import JobResult
-from gpushare.launcher.run import Run, RunPlan
+from gpushare.launcher.run import Run
 
 
 def groups(run: Run) -> list[list[int]]:
@@ -27,10 +28,16 @@ def groups(run: Run) -> list[list[int]]:
 
 
 def plan_for(run: Run, group: Sequence[int]) -> RunPlan:
-    """The same for some of the jobs, with what was measured of them. Input that was read is not there again."""
+    """The same for some of the jobs (their places in `run`), with what was measured of them and the budget as it was
+    last. Input that was read is not there again."""
     plan = run.plan
-    profiles = [run.profiles.get(index) or plan.profiles[index] for index in group]
-    return replace(plan, jobs=[plan.jobs[index] for index in group], profiles=profiles, give_input=False)
+    return replace(
+        plan,
+        jobs=[plan.jobs[index] for index in group],
+        profiles=[run.profiles.get(index) or plan.profiles[index] for index in group],
+        budget_bytes=run.budget_bytes,
+        give_input=False,
+    )
 
 
 def execute(first: Run, again: Callable[[RunPlan, int], Run] | None) -> list[Run]:

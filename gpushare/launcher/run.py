@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, Protocol
 
-from gpushare.jobs import JobSpec
 from gpushare.launcher import deaths, explain, results
-from gpushare.launcher.devices import CPU, Device
+from gpushare.launcher.budget import BudgetQuestions
 from gpushare.launcher.host_process import HostProcess
 from gpushare.launcher.logs import Logs
+from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
 from gpushare.launcher.running import Listener
 from gpushare.profiles import Profile
-from gpushare.telemetry import allocation_log, layout
+from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
-PAGE_BYTES = 2 << 20
 NAME_AFTER_S = 5.0
 KILL_AFTER_S = 30.0
-BUDGET_ANSWER_S = 10.0
 
 
 class RunScreen(Screen, Protocol):
@@ -48,40 +43,6 @@ class RunScreen(Screen, Protocol):
 
     def stop(self) -> None:
         """Nothing follows but the summary."""
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """All that is decided before anything starts."""
-
-    jobs: Sequence[JobSpec]
-    profiles: Sequence[Profile | None]
-    budget_bytes: int
-    policy: str
-    mode: str = "run"
-    order: str = "fifo"
-    split_bytes: int | None = None
-    explain: bool = False
-    debug_memory: bool = False
-    device: Device = CPU
-    give_input: bool = True  # stdin, to a job that is alone
-
-    def log_header(self) -> bytes:
-        """First line of a log of its allocations."""
-        return allocation_log.header(
-            [(job.name, job.command) for job in self.jobs],
-            policy=self.policy,
-            device=self.device.label,
-            budget_bytes=self.budget_bytes,
-            page_bytes=PAGE_BYTES,
-            region_bytes=self.region_bytes,
-        )
-
-    @property
-    def region_bytes(self) -> int:
-        """64 MiB, less under budgets below half a GiB. Blocks of half of it and more are extents (`heap.h`)."""
-        eighth = self.budget_bytes // 8 // PAGE_BYTES * PAGE_BYTES
-        return max(PAGE_BYTES * 4, min(64 << 20, eighth))
 
 
 class Run:
@@ -110,8 +71,7 @@ class Run:
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
         self._timers: list[threading.Timer] = []
-        self._budget_questions = 0
-        self._budget_answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._budget = BudgetQuestions()
 
     @property
     def exit_code(self) -> int:
@@ -124,6 +84,11 @@ class Run:
     def log_directory(self) -> Path:
         """Where what the jobs write is kept."""
         return self._logs.directory
+
+    @property
+    def budget_bytes(self) -> int:
+        """As it is now, or was last: `gpushare budget` changes it."""
+        return self.telemetry.pool().budget_bytes or self.plan.budget_bytes
 
     def waits(self) -> list[Wait]:
         """What `plan.explain` asks for, once the run is over."""
@@ -159,8 +124,7 @@ class Run:
     def _start(self) -> tuple[HostProcess, list[dict[str, Any]], list[int]]:
         specs: list[dict[str, Any]] = []
         theirs: list[int] = []
-        alone = self.plan.give_input and len(self.plan.jobs) == 1
-        for job, profile in zip(self.plan.jobs, self.plan.profiles, strict=True):
+        for index, (job, profile) in enumerate(zip(self.plan.jobs, self.plan.profiles, strict=True)):
             ends = {}
             for stream in ("out", "err"):
                 reading, writing = os.pipe()
@@ -169,31 +133,19 @@ class Run:
                 ends[stream] = writing
             log = -1 if profile else self._logs.begin_profiled(job.name, self.plan.log_header())
             theirs += [log] * (log >= 0)
-            specs.append(_job_message(job, ends, alone, profile, log))
+            specs.append(self.plan.job_message(index, ends, log))
         files = [file.fileno() for file in (self._trace, self._waits) if file]
-        host = HostProcess([self._memory, *files, *theirs], self._logs.host, give_stdin=alone)
+        host = HostProcess([self._memory, *files, *theirs], self._logs.host, give_stdin=self.plan.gives_input)
         self._host = host
         return host, specs, theirs
 
     def _start_message(self, specs: list[dict[str, Any]]) -> dict[str, Any]:
-        plan = self.plan
-        return {
-            "op": "start",
-            "mode": plan.mode,
-            "policy": plan.policy,
-            "order": plan.order,
-            "split_bytes": plan.split_bytes,
-            "budget_bytes": plan.budget_bytes,
-            "page_bytes": PAGE_BYTES,
-            "region_bytes": plan.region_bytes,
-            "telemetry_fd": self._memory,
-            "log_fd": self._trace.fileno() if self._trace else -1,
-            "decisions_fd": self._waits.fileno() if self._waits else -1,
-            "debug_memory": plan.debug_memory,
-            "parent_pid": os.getpid(),
-            "device": plan.device.label,
-            "jobs": specs,
-        }
+        return self.plan.start_message(
+            specs,
+            telemetry_fd=self._memory,
+            log_fd=self._trace.fileno() if self._trace else -1,
+            decisions_fd=self._waits.fileno() if self._waits else -1,
+        )
 
     def _follow(self, host: HostProcess) -> bool:
         done = False
@@ -209,7 +161,7 @@ class Run:
             elif event == "note":
                 self._screen.note(message["message"])
             elif event == "budget":
-                self._budget_answers.put(message)
+                self._budget.answered(message)
             elif event == "job_started":
                 self._job_started(message)
             elif event == "job_ended":
@@ -225,32 +177,16 @@ class Run:
         if question["op"] == "budget":
             return self._change_budget(question["budget_bytes"])
         names = [r.name for r in self.results if r.status in ("running", "waiting")]
-        return {"jobs": names, "budget_bytes": self.telemetry.pool().budget_bytes}
+        return {"jobs": names, "budget_bytes": self.budget_bytes}
 
     def _change_budget(self, wanted_bytes: int) -> dict[str, Any]:
-        wanted_bytes -= wanted_bytes % PAGE_BYTES
-        self._budget_questions += 1
         assert self._host
-        self._host.send({"op": "budget", "number": self._budget_questions, "budget_bytes": wanted_bytes})
-        answer = self._budget_answer(self._budget_questions)
-        if answer is None:
-            return {"failed": "the host does not answer; its jobs may be starting"}
+        answer = self._budget.ask(self._host.send, wanted_bytes)
+        if "failed" in answer:
+            return answer
         if answer["refused"] is None:
-            self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
-        now_bytes = self.telemetry.pool().budget_bytes
-        return {"refused": answer["refused"], "budget_bytes": now_bytes, "wanted_bytes": wanted_bytes}
-
-    def _budget_answer(self, number: int) -> dict[str, Any] | None:
-        """The host's, past those of questions that were given up; None if there is none in time."""
-        deadline = time.monotonic() + BUDGET_ANSWER_S
-        while (left_s := deadline - time.monotonic()) > 0:
-            try:
-                answer = self._budget_answers.get(timeout=left_s)
-            except queue.Empty:
-                break
-            if answer["number"] == number:
-                return answer
-        return None
+            self._screen.note(f"the budget is to be {format_bytes(answer['wanted_bytes'])}")
+        return {**answer, "budget_bytes": self.budget_bytes}
 
     def _job_started(self, message: dict[str, Any]) -> None:
         result = self.results[message["job"]]
@@ -292,7 +228,7 @@ class Run:
             return
         view = self.telemetry.job(result.account or 0)
         needs = f"{result.name} needs at least {format_bytes(view.needs_at_least_bytes)}"
-        budget = f"the budget is {format_bytes(self.plan.budget_bytes)}"
+        budget = f"the budget is {format_bytes(self.budget_bytes)}"
         if view.refusal == layout.ALONE_TOO_LARGE:
             result.status, result.message = "refused", f"{needs}, and {budget}"
         elif view.refusal == layout.TOO_LARGE_BESIDE_OTHERS:
@@ -343,22 +279,3 @@ class Run:
                 f"still running {NAME_AFTER_S:.0f} s after Ctrl-C: {names}; they are ended "
                 f"{KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
             )
-
-
-def _job_message(
-    job: JobSpec, ends: dict[str, int], alone: bool, profile: Profile | None, log_fd: int
-) -> dict[str, Any]:
-    return {
-        "name": job.name,
-        "kind": job.kind,
-        "target": job.target,
-        "args": list(job.args),
-        "cwd": str(job.cwd),
-        "env": job.env,
-        "priority": job.priority,
-        "stdout_fd": ends["out"],
-        "stderr_fd": ends["err"],
-        "stdin": alone,
-        "profiled_log_fd": log_fd,
-        "profile": profile.to_json() if profile else None,
-    }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpushare.errors import UsageError
-from gpushare.launcher.run import RunPlan
+from gpushare.launcher.plan import RunPlan
 
 
 def begin(path: Path | None, plan: RunPlan) -> BinaryIO | None:

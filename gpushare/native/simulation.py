@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpushare.native import library
+from gpushare.native.doors import ORDERS
 from gpushare.native.library import NativeError, lib
-from gpushare.native.shim import ORDERS, POLICIES, PoolState
+from gpushare.native.shim import POLICIES, PoolState
 
 
 class Answer(IntEnum):
@@ -39,7 +40,7 @@ class JobCounters:
     shift_count: int
     curve_version: int
     most_passed: int  # iterations that one other job began while this one waited at a door
-    work: int  # millionths of iterations, see `shim.Progress`
+    work: int  # millionths of iterations, see `doors.Progress`
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,11 @@ class SimulatedGovernor:
             raise NativeError(why.decode())
 
     def permit(self, account: int, after: int, ordinal: int, shift_ns: int) -> None:
-        """Publish a permit, as `shim.permit_set` does."""
+        """Publish a permit, as `doors.permit_set` does."""
         self._shim.gs_sim_permit(self._handle, account, after, ordinal, shift_ns)
 
     def order(self, order: str, quantum_ns: int) -> None:
-        """Who goes first at the doors, as `shim.order_set` says."""
+        """Who goes first at the doors, as `doors.order_set` says."""
         self._shim.gs_sim_order(self._handle, ORDERS[order], quantum_ns)
 
     def rank(self, account: int, rank: int) -> None:

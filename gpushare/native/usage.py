@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
+from gpushare.native.doors import NEVER
 from gpushare.native.library import BadFree, Memory, NativeError, Piece, last_error, lib
-from gpushare.native.shim import NEVER
 
 FREE, USED, USED_ELSEWHERE = 0, 1, 2  # of a piece
 FREED_TWICE, FREED_INSIDE = 1, 2  # kinds of bad frees; 3: no block is known there

@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gpushare.jobs import PRIORITY
-from gpushare.native import shim, usage
+from gpushare.native import doors, shim
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
+from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import MODES, POLICIES
@@ -38,7 +39,7 @@ class SchedulerThread:
     def __init__(self, *, policy: str, order: str, split_bytes: int | None, note: Note) -> None:
         self._order = order
         self._ranks: dict[int, int] = {}
-        self._queue = Queue(_room_bytes, _measured)
+        self._queue = Queue(_room_bytes, Needs())
         self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note
         self._pace = Pace()
@@ -57,7 +58,7 @@ class SchedulerThread:
 
     def start(self) -> None:
         """Begin to plan."""
-        shim.order_set(orders.NATIVE[self._order], round(orders.QUANTUM_S * 1e9))
+        doors.order_set(orders.NATIVE[self._order], round(orders.QUANTUM_S * 1e9))
         self._thread.start()
 
     def stop(self) -> None:
@@ -117,7 +118,7 @@ class SchedulerThread:
     def _run(self) -> None:
         seen = 0
         while not self._ending.is_set():
-            before, seen = seen, shim.wait_change(seen, round(self._pace.look_again_s * 1e9))
+            before, seen = seen, doors.wait_change(seen, round(self._pace.look_again_s * 1e9))
             self._plan(news=seen != before)
             self._cpu_s = time.thread_time()
 
@@ -125,7 +126,7 @@ class SchedulerThread:
         with self._lock:
             jobs = dict(self._jobs)
         accounts = tuple(jobs)
-        progress = {account: p for account in accounts if (p := shim.progress(account))}
+        progress = {account: p for account in accounts if (p := doors.progress(account))}
         self._publish_ranks(jobs.values(), progress)
         pool = shim.pool_state()
         read_for = accounts, frozenset(progress), pool.budget_bytes
@@ -139,7 +140,7 @@ class SchedulerThread:
         if changed:
             for permit in self._policy(self._snapshot):
                 shift_ns = round(permit.shift_s * 1e9)
-                shim.permit_set(permit.account, permit.after, native_ordinal(permit), shift_ns)
+                doors.permit_set(permit.account, permit.after, native_ordinal(permit), shift_ns)
             self._read_s = time.monotonic()
             self._cost_s = self._read_s - begin_s
 
@@ -149,7 +150,7 @@ class SchedulerThread:
 
     def _read(self, accounts: tuple[int, ...], pool: shim.PoolState) -> bool:
         """A new snapshot; whether there is anything new in it."""
-        curves = {account: shim.curve_get(account) for account in accounts}
+        curves = {account: doors.curve_get(account) for account in accounts}
         versions = {account: curve.version for account, curve in curves.items() if curve}
         before, self._versions = self._versions, versions
         known = tuple(job.account for job in self._snapshot.jobs)
@@ -167,7 +168,7 @@ class SchedulerThread:
         )
         return True
 
-    def _publish_ranks(self, jobs: Collection[Claimant], progress: dict[int, shim.Progress]) -> None:
+    def _publish_ranks(self, jobs: Collection[Claimant], progress: dict[int, doors.Progress]) -> None:
         now = [
             replace(job, iterations=p.iterations, solo_s=p.solo_ns / 1e9)
             if (p := progress.get(job.account))
@@ -177,9 +178,9 @@ class SchedulerThread:
         for account, rank in orders.ranks(self._order, now).items():
             if self._ranks.get(account) != rank:
                 self._ranks[account] = rank
-                shim.rank_set(account, rank)
+                doors.rank_set(account, rank)
 
-    def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, shim.Progress]) -> bool:
+    def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, doors.Progress]) -> bool:
         """Whether another mode is in force."""
         jobs = {
             account: Progress(p.work, self._solo.seconds(account, p.solo_ns), self._phases[account])
@@ -199,8 +200,8 @@ class SchedulerThread:
 def native_ordinal(permit: Permit) -> int:
     """A permit's ordinal as the shim has it."""
     if permit.by_forecast:
-        return shim.BY_FORECAST
-    return shim.NEVER if permit.ordinal is None else permit.ordinal
+        return doors.BY_FORECAST
+    return doors.NEVER if permit.ordinal is None else permit.ordinal
 
 
 def _what_changed(yields: Yields) -> str:
@@ -213,7 +214,7 @@ def _what_changed(yields: Yields) -> str:
     return f"the jobs {how}: {here:.2f} times the pace of one after the other{beside}"
 
 
-def _curve(curve: shim.NativeCurve | None) -> IterationCurve | None:
+def _curve(curve: doors.NativeCurve | None) -> IterationCurve | None:
     if curve is None:
         return None
     return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
@@ -223,11 +224,3 @@ def _room_bytes() -> int:
     """Of the budget, for jobs."""
     pool = shim.pool_state()
     return pool.budget_bytes - pool.headroom_bytes - pool.shared_bytes
-
-
-def _measured(account: int) -> Need:
-    curve = shim.curve_get(account)
-    if curve is None:
-        held_bytes = usage.memory(account).held_bytes
-        return Need(held_bytes, held_bytes)
-    return Need(curve.residue_bytes, max(curve.held_bytes))

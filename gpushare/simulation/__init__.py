@@ -2,9 +2,10 @@
 
 from gpushare.scheduling.policies import DEFAULT, POLICIES
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.engine import Engine, SimulationStuck, simulate
+from gpushare.simulation.engine import Engine, SimulationStuck
 from gpushare.simulation.job import SimulatedJob, from_profile
 from gpushare.simulation.outcome import JobOutcome, Outcome
+from gpushare.simulation.runs import simulate
 
 POLICY_NAMES, DEFAULT_POLICY = tuple(POLICIES), DEFAULT
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.engine import simulate
 from gpushare.simulation.job import SimulatedJob
+from gpushare.simulation.runs import simulate
 from gpushare.simulation.search import budgets, sweep, sweep_budgets
 
 VERSION = 1

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gpushare.simulation.contention import Contention
-from gpushare.simulation.engine import PAGE_BYTES, Engine, Settings, engine_for, simulate
+from gpushare.simulation.engine import PAGE_BYTES, Engine
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK
+from gpushare.simulation.runs import Settings, engine_for, simulate
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
 _HEADROOM_PAGES = 2  # that the governor sets aside at first (governor.cpp)

@@ -20,7 +20,7 @@ from common import GPUSHARE, environment, write
 from models.caching import CachingAllocator
 from models.ideal import live_peak, packed_peak
 
-from gpushare.launcher.run import PAGE_BYTES, RunPlan
+from gpushare.launcher.plan import PAGE_BYTES, RunPlan
 from gpushare.native import library, shim
 from gpushare.telemetry.allocation_log import ALLOCATED, FREED, OPENED, AllocationLog
 

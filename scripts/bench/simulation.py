@@ -57,8 +57,10 @@ class Compared:
 
     def errors(self) -> tuple[float, float, float]:
         """Of the simulator, of the sum, of the maximum."""
-        predicted = (self.simulated_s, self.sum_s, self.most_s)
-        return tuple(abs(seconds / self.real_s - 1) for seconds in predicted)  # type: ignore[return-value]
+        return self._error(self.simulated_s), self._error(self.sum_s), self._error(self.most_s)
+
+    def _error(self, predicted_s: float) -> float:
+        return abs(predicted_s / self.real_s - 1)
 
 
 def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> float:

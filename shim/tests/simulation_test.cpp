@@ -187,22 +187,18 @@ void the_order_is_fair_by_memory_and_time() {
     rise(s, id, 60);
     s.set_time(now += kSecond);
     s.free_down_to(id, 0);
+    return s.door(id);
+  };
+  auto goes_on = [&](uint32_t id, int times) {
+    for (int n = 0; n < times; ++n) CHECK(iterate(id) == Answer::kGo);
   };
   CHECK(s.door(a) == Answer::kGo);
-  for (int n = 0; n < 10; ++n) {
-    iterate(a);
-    CHECK(s.door(a) == Answer::kGo);
-  }
+  goes_on(a, 10);
   CHECK(s.door(b) == Answer::kWaits);
-  iterate(a);
-  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
-  for (int n = 0; n < 10; ++n) {
-    iterate(b);
-    CHECK(s.door(b) == Answer::kGo);
-  }
+  CHECK(iterate(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  goes_on(b, 10);
   CHECK(s.look(a) == Answer::kWaits);
-  iterate(b);
-  CHECK(s.door(b) == Answer::kWaits && s.look(a) == Answer::kGo);
+  CHECK(iterate(b) == Answer::kWaits && s.look(a) == Answer::kGo);
 }
 
 void a_newcomer_starts_at_the_least_that_another_was_granted() {

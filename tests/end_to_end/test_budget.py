@@ -39,6 +39,8 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         tmp_path,
         "wide.py 250",
         "wide.py 250",
+        "--policy",
+        "greedy",  # never takes turns, so more memory is used as soon as it is there
         "--budget",
         "100MiB",
         "--log-dir",

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+from gpushare.telemetry.allocation_log import ALLOCATED, AllocationLog
+
 # Waits for the other job, so that both run when it happens.
 MEET = """
 import ctypes, os, pathlib, sys, threading, time, torch
@@ -29,6 +31,12 @@ def write(folder: Path, crash: str) -> None:
     (folder / "good.py").write_text(MEET + WORKS)
 
 
+def traced_jobs(path: Path) -> list[str]:
+    log = AllocationLog(path)
+    assert any(entry.what == ALLOCATED for entry in log)
+    return [job["name"] for job in log.about["jobs"]]
+
+
 JOBS = ("good.py 1 2", "bad.py 2 1")
 
 
@@ -38,7 +46,7 @@ def test_the_job_whose_thread_crashed_is_named_and_left_out(
 ) -> None:
     write(tmp_path, crash)
     word = "SIGABRT" if "abort" in crash else "SIGSEGV"
-    done = gpushare("run", *JOBS, "--restart", "--log-dir", "logs", "--summary", "s.json")
+    done = gpushare("run", *JOBS, "--restart", "--log-dir", "logs", "--summary", "s.json", "--trace", "t")
     told = done.stdout + done.stderr
     assert done.returncode == 1, told
     assert f"while it ran: good, bad; a thread of bad crashed ({word})" in done.stderr, told
@@ -46,6 +54,8 @@ def test_the_job_whose_thread_crashed_is_named_and_left_out(
     assert (tmp_path / "logs" / "good.out").read_text() == "begun\n"
     assert (tmp_path / "logs" / "restart-1" / "good.out").read_text() == "begun\n10.0\n"
     assert not (tmp_path / "logs" / "restart-2").exists()
+    assert traced_jobs(tmp_path / "t") == ["good", "bad"]
+    assert traced_jobs(tmp_path / "t.restart-1") == ["good"]
     summary = json.loads((tmp_path / "s.json").read_text())
     assert [j["status"] for j in summary["jobs"]] == ["lost", "crashed"]
     assert [[j["status"] for j in s["jobs"]] for s in summary["restarts"]] == [["ok"]]
@@ -57,6 +67,24 @@ def test_without_the_option_nothing_starts_again(gpushare: Run, tmp_path: Path) 
     assert done.returncode == 4 and "a thread of bad crashed (SIGSEGV)" in done.stderr
     assert "starting again" not in done.stderr
     assert "restarts" not in json.loads((tmp_path / "s.json").read_text())
+
+
+CHANGES_BUDGET = """
+import subprocess
+ask = [sys.executable, "-m", "gpushare", "budget", "640MiB", "--run", str(os.getppid())]
+print(subprocess.run(ask, capture_output=True, text=True).stdout, flush=True)
+ctypes.string_at(0)
+"""
+
+
+def test_a_restart_has_the_budget_that_was_set_last(gpushare: Run, tmp_path: Path) -> None:
+    write(tmp_path, CHANGES_BUDGET)
+    done = gpushare(
+        "run", *JOBS, "--restart", "--budget", "512MiB", "--summary", "s.json", "--log-dir", "logs"
+    )
+    assert "has 640.0 MiB for good, bad" in (tmp_path / "logs" / "bad.out").read_text(), done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert [s["budget_bytes"] >> 20 for s in summary["restarts"]] == [640]
 
 
 KILLS_HOST = """

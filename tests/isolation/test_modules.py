@@ -1,7 +1,12 @@
 """Modules of one name: a job's own file beside a package that others import."""
 
+import os
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
+import pytest
 from conftest import Run
 
 MEET = """
@@ -64,3 +69,40 @@ def test_a_path_that_is_appended_later(gpushare: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one | 2" in done.stdout
     assert "other | False" in done.stdout
+
+
+COMPILED = """
+#include <Python.h>
+static int loads = 0;
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "once_only", 0, -1, 0};
+PyMODINIT_FUNC PyInit_once_only(void) {
+  if (loads++) {
+    PyErr_SetString(PyExc_ImportError, "loaded twice in a process");
+    return 0;
+  }
+  return PyModule_Create(&definition);
+}
+"""
+
+
+def test_pythonpath_may_name_the_folder_of_installed_packages(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found there is loaded once for all jobs: compiled packages must be. What is only in another folder of
+    PYTHONPATH is each job's own, however the folder is written."""
+    packages = tmp_path / "user" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    packages.mkdir(parents=True)
+    source = tmp_path / "once_only.c"
+    source.write_text(COMPILED)
+    include = sysconfig.get_paths()["include"]
+    build = ["gcc", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(packages / "once_only.so")]
+    subprocess.run(build, check=True, timeout=60)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "own_one.py").write_text("import sys\nOWNER = sys.argv[1]\n")
+    script = "import once_only, own_one\nprint(own_one.OWNER, once_only.__file__.endswith('once_only.so'))\n"
+    (tmp_path / "job.py").write_text(script)
+    monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path / "user"))
+    monkeypatch.setenv("PYTHONPATH", f"{packages}/{os.pathsep}mine")
+    done = gpushare("run", "job.py one", "job.py two")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one True" in done.stdout and "two True" in done.stdout

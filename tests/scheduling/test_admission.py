@@ -16,7 +16,8 @@ def test_who_is_admitted_leaves_each_the_room_to_run(newcomer: Need, others: lis
     each_can_run = all(
         sum(n.residue_bytes for n in every) - one.residue_bytes + one.peak_bytes <= room for one in every
     )
-    assert (missing_bytes(newcomer, dict(enumerate(others)), room) <= 0) == each_can_run  # type: ignore[arg-type]
+    named = {str(number): other for number, other in enumerate(others)}
+    assert (missing_bytes(newcomer, named, room) <= 0) == each_can_run
 
 
 class Waiting(threading.Thread):

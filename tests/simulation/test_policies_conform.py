@@ -218,7 +218,7 @@ def of_kinds(i: int, pattern: tuple[float, ...], seed: int, arrival_s: float) ->
 
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
-@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(LOOSE, max_examples=12)
 @given(
     kinds=st.lists(
         st.tuples(st.sampled_from(PATTERNS), st.integers(0, 99), st.floats(0, 1)), min_size=2, max_size=4

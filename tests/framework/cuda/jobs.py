@@ -24,11 +24,13 @@ library.load(Path(sys.argv[1]))
 library.library_path = lambda: Path(sys.argv[1])
 shim.start(budget_bytes=256 * MIB, page_bytes=2 * MIB, region_bytes=32 * MIB, policy="unmanaged", gpu=0)
 
-import torch  # noqa: E402
-
-from gpushare.framework import cuda, cuda_run_ahead, generators  # noqa: E402
-from gpushare.framework import threads as torch_threads  # noqa: E402
-from gpushare.isolation import context  # noqa: E402
+# Only now, as in the host: torch finds the shim when it is loaded.
+torch: Any = importlib.import_module("torch")
+context: Any = importlib.import_module("gpushare.isolation.context")
+cuda, cuda_run_ahead, generators, torch_threads = (
+    importlib.import_module(f"gpushare.framework.{name}")
+    for name in ("cuda", "cuda_run_ahead", "generators", "threads")
+)
 
 PARTS: tuple[Any, ...] = tuple(
     importlib.import_module(f"gpushare.framework.cuda_{name}")
@@ -42,7 +44,7 @@ for part in PARTS:
     part.install()
 calls = ctypes.CDLL(sys.argv[2])
 calls.default_seed.restype = U64
-Body = Callable[[context.JobContext], None]
+Body = Callable[[Any], None]
 
 
 class Job:
@@ -50,7 +52,7 @@ class Job:
 
     def __init__(self) -> None:
         self.account = shim.job_begin(0)
-        self._work: list[Body] = []
+        self._work: list[Body | None] = []
         self._turn = threading.Semaphore(0)
         self._done = threading.Semaphore(0)
         self._error: BaseException | None = None
@@ -59,7 +61,7 @@ class Job:
         self.does(lambda job: None)
 
     def does(self, body: Body | None) -> None:
-        self._work.append(body)  # type: ignore[arg-type]
+        self._work.append(body)
         self._turn.release()
         self._done.acquire()
         if self._error:

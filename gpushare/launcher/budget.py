@@ -1,0 +1,47 @@
+"""Changing the budget of a run that is under way: the question to its host, and the host's answer."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gpushare.launcher.plan import PAGE_BYTES
+
+_ANSWER_WITHIN_S = 10.0
+
+
+class BudgetQuestions:
+    """One at a time, from the listener's thread; `answered` comes from the one that follows the host."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    def ask(self, send: Callable[[dict[str, Any]], object], wanted_bytes: int) -> dict[str, Any]:
+        """`failed` with the reason if the host says nothing; else `refused`, the reason or None, and what is wanted in
+        whole pages."""
+        wanted_bytes -= wanted_bytes % PAGE_BYTES
+        self._asked += 1
+        send({"op": "budget", "number": self._asked, "budget_bytes": wanted_bytes})
+        answer = self._answer(self._asked)
+        if answer is None:
+            return {"failed": "the host does not answer; its jobs may be starting"}
+        return {"refused": answer["refused"], "wanted_bytes": wanted_bytes}
+
+    def answered(self, message: dict[str, Any]) -> None:
+        """The host has said something about a budget."""
+        self._answers.put(message)
+
+    def _answer(self, number: int) -> dict[str, Any] | None:
+        """The host's, past those of questions that were given up; None if there is none in time."""
+        deadline = time.monotonic() + _ANSWER_WITHIN_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                answer = self._answers.get(timeout=left_s)
+            except queue.Empty:
+                break
+            if answer["number"] == number:
+                return answer
+        return None

@@ -1,0 +1,119 @@
+"""Calls into the shim: what is measured of iterations, and who may begin one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpushare.native.library import NativeError, last_error, lib
+
+NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
+ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
+
+
+@dataclass(frozen=True)
+class NativeCurve:
+    """One iteration of a job: held bytes and nanoseconds since its door, by allocation ordinal."""
+
+    held_bytes: list[int]
+    time_ns: list[int]
+    residue_bytes: int
+    version: int
+
+
+def curve_set(account: int, held: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> None:
+    """Give the curve of a saved profile, in bytes and nanoseconds by allocation ordinal."""
+    array = ctypes.c_uint64 * len(held)
+    if lib().gs_curve_set(account, array(*held), array(*time_ns), len(held), residue_bytes) != 0:
+        raise NativeError(last_error())
+
+
+def curve_get(account: int) -> NativeCurve | None:
+    """What is known of the job's iterations; None before its profile."""
+    capacity = 0
+    residue, version = ctypes.c_uint64(), ctypes.c_uint64()
+    while True:
+        array = ctypes.c_uint64 * max(capacity, 1)
+        held, time_ns = array(), array()
+        length: int = lib().gs_curve_get(
+            account, held, time_ns, capacity, ctypes.byref(residue), ctypes.byref(version)
+        )
+        if length == 0:
+            return None
+        if length <= capacity:
+            return NativeCurve(held[:length], time_ns[:length], residue.value, version.value)
+        capacity = length
+
+
+def curve_version(account: int) -> int | None:
+    """Of the job's curve, which differs once the curve has changed; None before its profile."""
+    residue, version = ctypes.c_uint64(), ctypes.c_uint64()
+    length: int = lib().gs_curve_get(account, None, None, 0, ctypes.byref(residue), ctypes.byref(version))
+    return version.value if length else None
+
+
+def profiled_log(account: int) -> bytes:
+    """Records of the job's profiled iteration (`telemetry/allocation_log.py`); empty before it has ended."""
+    records = ctypes.create_string_buffer(lib().gs_profiled_log(account, None, 0))
+    count: int = lib().gs_profiled_log(account, records, len(records))
+    return records.raw[:count]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a job has done, the part of the open iteration included.
+
+    `iterations` as they are counted; `work` since the profile, each iteration as long as its kind is against the
+    profiled one, which takes `solo_ns` alone.
+    """
+
+    iterations: float
+    solo_ns: int
+    work: float
+
+
+def progress(account: int) -> Progress | None:
+    """How far the job has come; None before its profile."""
+    out = (ctypes.c_uint64 * 5)()
+    if lib().gs_progress_get(account, out) != 0:
+        raise NativeError(last_error())
+    iterations, ordinal, length, solo_ns, work = out
+    if not length or not solo_ns:
+        return None
+    return Progress(iterations + min(1.0, ordinal / length), solo_ns, work / 1e6)
+
+
+def peak_kinds(account: int) -> tuple[int, int, int] | None:
+    """Persistent, activation and temporary bytes at the peak of the profiled iteration."""
+    out = (ctypes.c_uint64 * 3)()
+    if lib().gs_peak_kinds(account, out) != 0:
+        return None
+    return out[0], out[1], out[2]
+
+
+def permit_set(account: int, after: int, ordinal: int, shift_ns: int) -> None:
+    """`account` may start beside an iteration of `after` from its allocation `ordinal` on; `NEVER` and `BY_FORECAST`
+    see `gpushare.h`."""
+    lib().gs_permit_set(account, after, ordinal, shift_ns)
+
+
+def order_set(order: str, quantum_ns: int) -> None:
+    """Who goes first at the doors, one of `ORDERS`; where jobs take turns, one goes on for `quantum_ns`."""
+    lib().gs_order_set(ORDERS[order], quantum_ns)
+
+
+def rank_set(account: int, rank: int) -> None:
+    """The job's place under the order "ranked": the lowest goes first."""
+    lib().gs_rank_set(account, rank)
+
+
+def decisions_start(descriptor: int) -> None:
+    """Write a record of each wait to the file from now on (`telemetry/decisions.py`)."""
+    lib().gs_decisions_start(descriptor)
+
+
+def wait_change(seen: int, timeout_ns: int) -> int:
+    """Version of what policies look at, once it differs from `seen` or the time is over."""
+    version: int = lib().gs_wait_change(seen, timeout_ns)
+    return version

@@ -1,0 +1,26 @@
+"""What jobs that have begun need, as far as it was measured."""
+
+from __future__ import annotations
+
+from gpushare.native import doors, usage
+from gpushare.scheduling.admission import Need
+
+
+class Needs:
+    """By account. A curve is read again only when it has changed: the queue asks twice a second. From any thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, Need]] = {}  # with the curve's version
+
+    def __call__(self, account: int) -> Need:
+        """Before its profile, what the job holds now."""
+        known = self._known.get(account)
+        if known and known[0] == doors.curve_version(account):
+            return known[1]
+        curve = doors.curve_get(account)
+        if curve is None:
+            held_bytes = usage.memory(account).held_bytes
+            return Need(held_bytes, held_bytes)
+        need = Need(curve.residue_bytes, max(curve.held_bytes))
+        self._known[account] = curve.version, need
+        return need
