@@ -97,5 +97,5 @@ def _as_counted(work: Run, index: int) -> SimulatedJob:
     solo_s = work.yields["solo_s"].get(str(result.account))
     scale = solo_s / profile.iteration_s if solo_s and profile.iteration_s else 1.0
     times = tuple(t * scale for t in profile.time_s)
-    counted = replace(profile, iteration_s=profile.iteration_s * scale, time_s=times)
+    counted = replace(profile.at_pace(profile.iteration_s * scale), time_s=times)
     return from_profile(counted, result.name, iterations=1, threads=threads_of(profile, cores_here()))

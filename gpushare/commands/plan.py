@@ -213,7 +213,7 @@ def _jobs(
     entries: list[_Entry], iterations: int, threads: float | None, cores: float, stagger_s: float
 ) -> list[SimulatedJob]:
     found = [(entry.spec.name, entry.profile) for entry in entries if entry.profile]
-    counts = iterations_for([p.iteration_s for _, p in found], iterations)
+    counts = iterations_for([p.mean_iteration_s for _, p in found], iterations)
     steps = steps_for(counts)
     return [
         from_profile(

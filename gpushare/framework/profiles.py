@@ -11,6 +11,7 @@ from gpushare.isolation import context
 from gpushare.native import doors, shim
 
 STABLE_AFTER = 3  # profiled iterations
+_BELIEVED = 16  # iterations of an earlier run, of each kind
 _DISTURBED = 0.8  # as in `scheduling.meter`
 
 
@@ -54,7 +55,55 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
         "cores_busy": found.cores_busy if found else None,
         "python_share": found.python_share if found else None,
         "curve": {"held_bytes": curve.held_bytes, "time_s": times_s},
+        "kinds": _kinds(job.account, iteration_s),
     }
+
+
+def give(account: int, profile: dict[str, Any]) -> None:
+    """Let the shim know what a saved profile (`Profile.to_json`) says of the job's iterations."""
+    times_ns = [round(t * 1e9) for t in profile["curve"]["time_s"]]
+    doors.curve_set(account, profile["curve"]["held_bytes"], times_ns, profile["residue_bytes"])
+    for kind in profile["kinds"]:
+        doors.kind_add(
+            account,
+            doors.NativeKind(
+                ordinals=kind["ordinals"],
+                held_bytes=kind["held_bytes"],
+                time_ns=[round(t * 1e9) for t in kind["time_s"]],
+                allocations=kind["allocations"],
+                residue_bytes=kind["residue_bytes"],
+                duration_ns=round(kind["iteration_s"] * 1e9),
+                seen=min(kind["seen"], _BELIEVED),
+                followed_by=_believed(kind["followed_by"]),
+            ),
+        )
+
+
+def _believed(counts: list[int]) -> list[int]:
+    """The same shares of fewer, so that what follows in this run soon counts for more."""
+    most = max(counts, default=0)
+    return [-(-count * _BELIEVED // most) for count in counts] if most > _BELIEVED else counts
+
+
+def _kinds(account: int, iteration_s: float) -> list[dict[str, Any]]:
+    """As the profile has them, their times scaled to the profiled iteration's; none if there is but one."""
+    found = doors.kinds_get(account)
+    if len(found) < 2:
+        return []
+    scale = iteration_s / found[0].profiled_ns if found[0].profiled_ns else 1e-9
+    return [
+        {
+            "ordinals": kind.ordinals,
+            "held_bytes": kind.held_bytes,
+            "time_s": [t * scale for t in kind.time_ns],
+            "allocations": kind.allocations,
+            "residue_bytes": kind.residue_bytes,
+            "iteration_s": kind.duration_ns * scale,
+            "seen": kind.seen,
+            "followed_by": kind.followed_by[: len(found)],
+        }
+        for kind in found
+    ]
 
 
 def _solo_times(

@@ -122,9 +122,7 @@ class JobRunner:
         spec = self._spec
         account = self._account
         if profile := spec["profile"]:
-            curve = profile["curve"]
-            times_ns = [round(t * 1e9) for t in curve["time_s"]]
-            doors.curve_set(account, curve["held_bytes"], times_ns, profile["residue_bytes"])
+            profiles.give(account, profile)
         first = script.search_path(spec["kind"], spec["target"], spec["cwd"])
         return JobContext(
             name=spec["name"],

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpushare.native.library import NativeError, last_error, lib
+from gpushare.native.library import Kind, NativeError, last_error, lib
 
 NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
 ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
@@ -20,6 +20,67 @@ class NativeCurve:
     time_ns: list[int]
     residue_bytes: int
     version: int
+
+
+@dataclass(frozen=True)
+class NativeKind:
+    """A kind of a job's iterations, its curve in steps (`gs_kind`): bytes, and nanoseconds since the start.
+
+    `profiled_ns`: how long iterations like the profiled one take by now.
+    """
+
+    ordinals: list[int]
+    held_bytes: list[int]
+    time_ns: list[int]
+    allocations: int
+    residue_bytes: int
+    duration_ns: int
+    seen: int
+    followed_by: list[int]
+    profiled_ns: int = 0
+
+
+def kinds_get(account: int) -> list[NativeKind]:
+    """Kinds of iterations that the job has shown, in the order in which they came."""
+    found = []
+    for index in range(Kind.MOST):
+        kind = Kind()
+        if lib().gs_kind_get(account, index, ctypes.byref(kind)) != 0:
+            break
+        found.append(
+            NativeKind(
+                ordinals=kind.ordinal[: kind.steps],
+                held_bytes=kind.held_bytes[: kind.steps],
+                time_ns=kind.time_ns[: kind.steps],
+                allocations=kind.allocations,
+                residue_bytes=kind.residue_bytes,
+                duration_ns=kind.duration_ns,
+                seen=kind.seen,
+                followed_by=list(kind.followed_by),
+                profiled_ns=kind.profiled_ns,
+            )
+        )
+    return found
+
+
+def kind_add(account: int, kind: NativeKind) -> None:
+    """Give a kind of a saved profile, in their order, after `curve_set`.
+
+    :raises NativeError: its steps are none of an iteration.
+    """
+    given = Kind(
+        allocations=kind.allocations,
+        residue_bytes=kind.residue_bytes,
+        duration_ns=kind.duration_ns,
+        seen=kind.seen,
+        steps=len(kind.ordinals),
+    )
+    given.followed_by[: len(kind.followed_by)] = kind.followed_by
+    for field in ("held_bytes", "time_ns"):
+        getattr(given, field)[: len(kind.ordinals)] = getattr(kind, field)
+    given.ordinal[: len(kind.ordinals)] = kind.ordinals
+    if lib().gs_kind_add(account, ctypes.byref(given)) != 0:
+        raise NativeError(last_error())
 
 
 def curve_set(account: int, held: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> None:

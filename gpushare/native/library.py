@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 7
+API_VERSION = 8
 
 _shim: ctypes.CDLL | None = None
 
@@ -49,6 +49,24 @@ class Memory(ctypes.Structure):
     """What an account uses (`gs_memory`); see there for the meaning of each number."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in _MEMORY.split()]
+
+
+class Kind(ctypes.Structure):
+    """A kind of iterations (`gs_kind`); see there."""
+
+    MOST, STEPS = 8, 128
+    _fields_ = [
+        ("allocations", ctypes.c_uint64),
+        ("residue_bytes", ctypes.c_uint64),
+        ("duration_ns", ctypes.c_uint64),
+        ("profiled_ns", ctypes.c_uint64),
+        ("seen", ctypes.c_uint64),
+        ("followed_by", ctypes.c_uint64 * MOST),
+        ("steps", ctypes.c_uint64),
+        ("ordinal", ctypes.c_uint64 * STEPS),
+        ("held_bytes", ctypes.c_uint64 * STEPS),
+        ("time_ns", ctypes.c_uint64 * STEPS),
+    ]
 
 
 class BadFree(ctypes.Structure):
@@ -103,6 +121,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_iteration_mark": (None, (_I32,)),
     "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
     "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64)),
+    "gs_kind_get": (ctypes.c_int, (_I32, ctypes.c_uint32, _PTR)),
+    "gs_kind_add": (ctypes.c_int, (_I32, _PTR)),
     "gs_curve_get": (_U64, (_I32, _U64S, _U64S, _U64, _U64S, _U64S)),
     "gs_profiled_log": (_U64, (_I32, _PTR, _U64)),
     "gs_progress_get": (ctypes.c_int, (_I32, _U64S)),

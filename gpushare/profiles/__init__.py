@@ -1,6 +1,7 @@
 """Curves, segments and profile files."""
 
+from gpushare.profiles.kinds import IterationKind
 from gpushare.profiles.profile import FORMAT, VERSION, Profile
 from gpushare.profiles.segments import segments
 
-__all__ = ["FORMAT", "VERSION", "Profile", "segments"]
+__all__ = ["FORMAT", "VERSION", "IterationKind", "Profile", "segments"]

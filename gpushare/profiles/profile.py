@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gpushare.errors import UsageError
+from gpushare.profiles.kinds import IterationKind
 
 FORMAT = "gpushare-profile"
-VERSION, READ = 2, (1, 2)
+VERSION, READ = 3, (1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class Profile:
 
     `cores_busy`: CPU seconds of all threads per second of its solo iterations; `python_share`: those of the thread that
     runs the script, an upper bound of its share of the GIL. None where that was not measured (version 1 never did).
-    `iterations` is how many the job did when it ran to its end; None if it never did.
+    `iterations` is how many the job did when it ran to its end; None if it never did. `kinds` are those of its
+    iterations, if there are several (from version 3 on); then `held_bytes` is the most of all, and `time_s` that of the
+    profiled one.
     """
 
     command: str
@@ -42,25 +45,48 @@ class Profile:
     iterations: int | None = None
     cores_busy: float | None = None
     python_share: float | None = None
+    kinds: tuple[IterationKind, ...] = ()
+
+    @property
+    def mean_iteration_s(self) -> float:
+        """Of all kinds, as often as each was seen."""
+        seen = sum(kind.seen for kind in self.kinds)
+        if not seen:
+            return self.iteration_s
+        return sum(kind.seen * kind.iteration_s for kind in self.kinds) / seen
 
     def refining(self, before: Profile | None) -> Profile:
-        """With what an earlier profile of the same job knows better: what can only be measured with no job beside."""
-        if before is None or self.cores_busy is not None:
+        """With what an earlier profile of the same job knows better: what can only be measured with no job beside, and
+        kinds of iterations that this run did not come to."""
+        if before is None:
             return self
-        python = before.python_share if self.python_share is None else self.python_share
-        return replace(
-            self, iteration_s=before.iteration_s, cores_busy=before.cores_busy, python_share=python
-        )
+        found = self
+        if self.cores_busy is None:
+            python = before.python_share if self.python_share is None else self.python_share
+            found = replace(
+                self.at_pace(before.iteration_s), cores_busy=before.cores_busy, python_share=python
+            )
+        if len(before.kinds) > len(self.kinds):
+            found = replace(found, kinds=before.at_pace(found.iteration_s).kinds)
+        return found
+
+    def at_pace(self, iteration_s: float) -> Profile:
+        """As if the profiled iteration took so long, and those of other kinds as much longer or shorter."""
+        factor = iteration_s / self.iteration_s if self.iteration_s else 1.0
+        kinds = tuple(kind.at_pace(factor) for kind in self.kinds)
+        return replace(self, iteration_s=iteration_s, kinds=kinds)
 
     @staticmethod
     def from_host(command: str, message: dict[str, Any]) -> Profile:
         """From what the host says of a job."""
-        fields = {k: v for k, v in message.items() if k != "curve"}
+        fields = {k: v for k, v in message.items() if k not in ("curve", "kinds")}
         curve = message["curve"]
+        kinds = tuple(IterationKind.from_json(kind) for kind in message.get("kinds", ()))
         return Profile(
             command=command,
             held_bytes=tuple(curve["held_bytes"]),
             time_s=tuple(curve["time_s"]),
+            kinds=kinds,
             **fields,
         )
 
@@ -79,14 +105,14 @@ class Profile:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UsageError(f"{where} is not a gpushare profile")
         if content.get("version") not in READ:
-            reads = " and ".join(map(str, READ))
+            reads = f"{', '.join(map(str, READ[:-1]))} and {READ[-1]}"
             raise UsageError(
                 f"{where} has profile version {content.get('version')}, this gpushare reads {reads}"
             )
         body = {k: v for k, v in content.items() if k not in ("format", "version", "command")}
         try:
             found = Profile.from_host(content["command"], body)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{where} is damaged: {error}") from None
         if wrong := found.what_is_wrong():
             raise UsageError(f"{where} is damaged: {wrong}")
@@ -108,7 +134,9 @@ class Profile:
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
         if any(later < earlier for earlier, later in pairwise(self.time_s)):
             return "the times of its curve go back"
-        return None
+        if any(len(kind.followed_by) > len(self.kinds) for kind in self.kinds):
+            return "a kind is followed by one that is not there"
+        return next((wrong for kind in self.kinds if (wrong := kind.what_is_wrong())), None)
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""

@@ -3,7 +3,7 @@
 from gpushare.scheduling.policies import DEFAULT, POLICIES
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine, SimulationStuck
-from gpushare.simulation.job import SimulatedJob, from_profile
+from gpushare.simulation.job import Shape, SimulatedJob, from_profile
 from gpushare.simulation.outcome import JobOutcome, Outcome
 from gpushare.simulation.runs import simulate
 
@@ -16,6 +16,7 @@ __all__ = [
     "Engine",
     "JobOutcome",
     "Outcome",
+    "Shape",
     "SimulatedJob",
     "SimulationStuck",
     "from_profile",

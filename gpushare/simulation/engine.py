@@ -202,7 +202,7 @@ class Engine:
     # Jobs
 
     def _rises(self, runner: Runner) -> bool:
-        inside = runner.state is State.COMPUTING and runner.step < len(runner.job.held_bytes)
+        inside = runner.state is State.COMPUTING and runner.step < len(runner.shape.held_bytes)
         return inside and runner.held_at(runner.step) > self._held[runner.index]
 
     def _arrive(self, runners: Sequence[Runner]) -> None:
@@ -219,7 +219,7 @@ class Engine:
 
     def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
-        if runner.step < len(runner.job.held_bytes):
+        if runner.step < len(runner.shape.held_bytes):
             self._ask(runner, Place.STEP)
         else:
             self._end_iteration(runner)
@@ -256,7 +256,7 @@ class Engine:
             self._note_held(runner, runner.job.residue_bytes)
             self._ask(runner, Place.DOOR)
         elif runner.place is Place.DOOR:
-            runner.varied = runner.job.vary(runner.iterations)
+            runner.begin()
             self._work_towards(runner, 0)
         else:
             self._note_held(runner, runner.held_at(runner.step))

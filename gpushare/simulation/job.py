@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpushare.profiles import Profile
+from gpushare.profiles import IterationKind, Profile
 from gpushare.scheduling.snapshot import compress
 
 
@@ -26,12 +27,27 @@ def as_measured(iteration: int) -> Variation:
     return AS_MEASURED
 
 
+def first_kind(iteration: int) -> int:
+    """Every iteration is of the first kind."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An iteration: step i begins `time_s[i]` after its start and makes the job hold `held_bytes[i]`."""
+
+    held_bytes: tuple[int, ...]
+    time_s: tuple[float, ...]
+    iteration_s: float
+
+
 @dataclass(frozen=True)
 class SimulatedJob:
     """Bytes in bytes, times in seconds.
 
     Step i of an iteration begins `time_s[i]` after its start and makes the job hold `held_bytes[i]`. At its
     end the job holds `residue_bytes`, as it does from its set-up on. `threads` is how many cores it keeps busy.
+    With several `kinds` of iterations `kind_of` says which one the n-th is of; `held_bytes` is then the most of all.
     """
 
     name: str
@@ -43,6 +59,14 @@ class SimulatedJob:
     threads: float = 1.0
     arrival_s: float = 0.0
     vary: Callable[[int], Variation] = as_measured
+    kinds: tuple[Shape, ...] = ()
+    kind_of: Callable[[int], int] = first_kind
+
+    def shape(self, iteration: int) -> Shape:
+        """Of the n-th iteration."""
+        if not self.kinds:
+            return Shape(self.held_bytes, self.time_s, self.iteration_s)
+        return self.kinds[self.kind_of(iteration)]
 
     @property
     def peak_bytes(self) -> int:
@@ -52,7 +76,31 @@ class SimulatedJob:
     @property
     def solo_s(self) -> float:
         """All iterations, with nobody beside."""
-        return sum(self.vary(i).time for i in range(self.iterations)) * self.iteration_s
+        return sum(self.vary(i).time * self.shape(i).iteration_s for i in range(self.iterations))
+
+
+class Following:
+    """Which kind of iteration comes when: each followed by the others as often as it was, evenly spread."""
+
+    def __init__(self, kinds: Sequence[IterationKind]) -> None:
+        seen = [kind.seen for kind in kinds]
+        rows = [kind.followed_by if any(kind.followed_by) else seen for kind in kinds]
+        self._shares = [[count / (sum(row) or 1) for count in row] for row in rows]
+        self._due = [[0.0] * len(kinds) for _ in kinds]
+        self._order = [0]
+
+    def __call__(self, iteration: int) -> int:
+        while len(self._order) <= iteration:
+            self._order.append(self._next(self._order[-1]))
+        return self._order[iteration]
+
+    def _next(self, last: int) -> int:
+        due = self._due[last]
+        for kind, share in enumerate(self._shares[last]):
+            due[kind] += share
+        found = due.index(max(due))
+        due[found] -= 1
+        return found
 
 
 def iterations_for(iteration_s: Sequence[float], longest: int) -> list[int]:
@@ -75,7 +123,7 @@ def from_profile(
     arrival_s: float = 0.0,
     steps: int = 96,
 ) -> SimulatedJob:
-    """A job whose iterations are the profiled one, its curve cut to at most `steps` pieces."""
+    """A job whose iterations are the profiled one, or of the profile's kinds; curves cut to at most `steps` pieces."""
     curve = compress(profile.held_bytes, profile.time_s, profile.residue_bytes, steps)
     return SimulatedJob(
         name=name,
@@ -86,4 +134,26 @@ def from_profile(
         iterations=iterations,
         threads=threads,
         arrival_s=arrival_s,
+        kinds=tuple(_shape(kind, curve.ordinals) for kind in profile.kinds),
+        kind_of=Following(profile.kinds) if profile.kinds else first_kind,
     )
+
+
+def _shape(kind: IterationKind, ordinals: Sequence[int]) -> Shape:
+    """The kind's curve, cut at the same allocations as that of all: claims are by these."""
+    begins = [ordinal for ordinal in ordinals if ordinal < kind.allocations]
+    ends = [*begins[1:], kind.allocations]
+    held = [
+        max(kind.held_bytes[bisect_right(kind.ordinals, begin) - 1 : bisect_left(kind.ordinals, end)])
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    times_s = [_time_at(kind, begin) for begin in begins]
+    return Shape(tuple(held), tuple(times_s), max(kind.iteration_s, times_s[-1]))
+
+
+def _time_at(kind: IterationKind, ordinal: int) -> float:
+    """When the allocation happens, as if those of a step were evenly spread."""
+    step = bisect_right(kind.ordinals, ordinal) - 1
+    ends = [*kind.ordinals[1:], kind.allocations], [*kind.time_s[1:], max(kind.iteration_s, kind.time_s[-1])]
+    part = (ordinal - kind.ordinals[step]) / (ends[0][step] - kind.ordinals[step])
+    return kind.time_s[step] + part * (ends[1][step] - kind.time_s[step])

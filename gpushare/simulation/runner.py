@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gpushare.simulation.job import SimulatedJob, Variation
+from gpushare.simulation.job import Shape, SimulatedJob, Variation
 from gpushare.simulation.outcome import OK
 
 
@@ -38,6 +38,7 @@ class Runner:
     place: Place = Place.SET_UP
     step: int = 0
     iterations: int = 0
+    shape: Shape = field(init=False)
     varied: Variation = field(default_factory=Variation)
     waiting_since_s: float = 0.0
     longest_wait_s: float = 0.0
@@ -47,13 +48,20 @@ class Runner:
     status: str = OK
     message: str | None = None
 
+    def __post_init__(self) -> None:
+        self.shape = self.job.shape(0)
+
+    def begin(self) -> None:
+        """The next iteration."""
+        self.shape, self.varied = self.job.shape(self.iterations), self.job.vary(self.iterations)
+
     def held_at(self, step: int) -> int:
         """Bytes that this iteration holds from this step on."""
-        held, residue = self.job.held_bytes[step], self.job.residue_bytes
+        held, residue = self.shape.held_bytes[step], self.job.residue_bytes
         return residue + round((held - residue) * self.varied.held) if held > residue else held
 
     def work_before(self, step: int) -> float:
         """Seconds from step - 1, or the start of the iteration, to `step`, or its end."""
-        times = self.job.time_s
-        end = times[step] if step < len(times) else self.job.iteration_s
+        times = self.shape.time_s
+        end = times[step] if step < len(times) else self.shape.iteration_s
         return max(0.0, end - (times[step - 1] if step else 0.0)) * self.varied.time

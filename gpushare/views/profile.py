@@ -35,8 +35,17 @@ def rows(profile: Profile) -> list[tuple[str, str]]:
         ("peak held", format_bytes(profile.peak_held_bytes)),
         ("residue", format_bytes(profile.residue_bytes)),
         ("iteration", f"{profile.iteration_s * 1000:.1f} ms"),
+        *_kinds(profile),
         ("allocations", str(len(profile.held_bytes))),
         (f"segments of {format_bytes(SPLIT_BYTES)}", str(len(segments(profile.held_bytes, SPLIT_BYTES)))),
+    ]
+
+
+def _kinds(profile: Profile) -> list[tuple[str, str]]:
+    seen = sum(kind.seen for kind in profile.kinds) or 1
+    return [
+        (f"kind {number} of iterations", f"{kind.seen / seen:.0%} of them, {kind.iteration_s * 1000:.1f} ms")
+        for number, kind in enumerate(profile.kinds, 1)
     ]
 
 

@@ -12,9 +12,11 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 7
+#define GS_API_VERSION 8
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
+#define GS_MOST_KINDS 8                  // of iterations of a job
+#define GS_KIND_STEPS 128                // of the curve of one
 #define GS_SHARED 0                      // the account of what no job owns
 #define GS_NEVER UINT64_MAX              // as a permit's ordinal: not while that iteration runs
 #define GS_BY_FORECAST (UINT64_MAX - 1)  // as soon as it fits with all iterations under way
@@ -123,6 +125,21 @@ GS_EXPORT int32_t gs_iteration_watch(gs_account job, int32_t nodes);
 // Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
 GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,
                            uint64_t n, uint64_t residue_bytes);
+// A kind of a job's iterations, its curve cut into steps: step i begins at allocation ordinal[i],
+// time_ns[i] after the iteration's start, and holds held_bytes[i] at most.
+typedef struct gs_kind {
+  uint64_t allocations;                 // of an iteration
+  uint64_t residue_bytes, duration_ns;  // at its end
+  uint64_t profiled_ns;                 // iterations like the profiled one take, by now
+  uint64_t seen;                        // so many, the last of them
+  uint64_t followed_by[GS_MOST_KINDS];  // so often by one of that kind
+  uint64_t steps;
+  uint64_t ordinal[GS_KIND_STEPS], held_bytes[GS_KIND_STEPS], time_ns[GS_KIND_STEPS];
+} gs_kind;
+// -1: there are not so many.
+GS_EXPORT int gs_kind_get(gs_account job, uint32_t index, gs_kind* out);
+// A kind of a saved profile, in their order, after gs_curve_set. profiled_ns does not count.
+GS_EXPORT int gs_kind_add(gs_account job, const gs_kind* kind);
 // The log of the job's profiled iteration: records as with log_fd, but small blocks in their size
 // class. Copies up to `capacity` bytes; returns the log's bytes (0: there is none yet).
 GS_EXPORT uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity);

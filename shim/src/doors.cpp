@@ -207,6 +207,14 @@ void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<ui
   changed();
 }
 
+void Governor::add_kind(uint32_t id, Curve curve, uint64_t seen,
+                        std::span<const uint64_t> followed_by) {
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  a.iteration_kinds.add(std::move(curve), seen, followed_by);
+  telemetry_->slot(id, kIterationKinds, a.iteration_kinds.count());
+}
+
 void Governor::inspect(uint32_t id, const std::function<void(const Account&)>& read) {
   Lock lock(mutex_);
   read(accounts_[id]);

@@ -25,6 +25,7 @@ class Forecast {
   void follow(const Curve& curve, bool same_bytes);
   uint32_t length() const { return static_cast<uint32_t>(steps_.size()); }
   uint32_t held(uint32_t step) const { return step < length() ? steps_[step].held : residue_; }
+  uint32_t ordinal(uint32_t step) const { return steps_[step].ordinal; }
   // The step's beginning; of the one behind the last, the iteration's end.
   uint64_t time(uint32_t step) const {
     return step < length() ? steps_[step].time_ns : duration_ns_;

@@ -183,6 +183,8 @@ class Governor {
   // Marks at the n-th node from now on; 0: not any more. Returns what was left of the last watch.
   int32_t watch(uint32_t id, int32_t n) { return accounts_[id].nodes_to_mark.exchange(n); }
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
+  // One of the kinds of iterations of a saved profile, after its curve.
+  void add_kind(uint32_t id, Curve curve, uint64_t seen, std::span<const uint64_t> followed_by);
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
                  uint64_t residue_pages);
   PoolState pool_state();

@@ -1,6 +1,7 @@
 #include "iteration_kinds.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpushare {
 
@@ -33,6 +34,16 @@ uint32_t difference(const Recorder& r, const Curve& c) {
 }
 
 }  // namespace
+
+void IterationKinds::add(Curve curve, uint64_t seen, std::span<const uint64_t> followed_by) {
+  if (count() == kMost) return;
+  Kind& kind = kinds_.emplace_back();
+  kind.curve = std::move(curve);
+  kind.forecast.follow(kind.curve, false);
+  kind.seen = seen;
+  std::ranges::copy(followed_by.first(std::min<size_t>(followed_by.size(), kMost)),
+                    kind.followed_by);
+}
 
 void IterationKinds::begin() {
   may_be_ = 0;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "curve.h"
@@ -26,6 +27,9 @@ class IterationKinds {
     uint64_t followed_by[kMost] = {};
   };
 
+  // A kind that an earlier run of the job knew, with how often it was seen and what followed.
+  // Before the first iteration; what comes after kMost is left out.
+  void add(Curve curve, uint64_t seen, std::span<const uint64_t> followed_by);
   uint32_t count() const { return static_cast<uint32_t>(kinds_.size()); }
   const Kind& kind(uint32_t i) const { return kinds_[i]; }
   uint32_t last() const { return last_; }  // kind of the last iteration; kMost: there was none

@@ -71,6 +71,34 @@ void others_are_of_others() {
   CHECK(job.kinds.kind(0).followed_by[1] == 4 && job.kinds.kind(1).followed_by[0] == 3);
 }
 
+// As a saved profile tells them.
+void kinds_of_an_earlier_run_are_known() {
+  Job before;
+  for (int n = 0; n < 9; ++n)
+    before.iterate(kLarge), before.iterate(kSmall), before.iterate(kSmall);
+  Job job;
+  for (uint32_t i = 0; i < before.kinds.count(); ++i) {
+    const IterationKinds::Kind& kind = before.kinds.kind(i);
+    job.kinds.add(kind.curve, kind.seen, kind.followed_by);
+  }
+  CHECK(job.kinds.count() == 2 && job.kinds.kind(1).seen == 18);
+  CHECK(job.kinds.likely() == &job.kinds.kind(1));  // was seen most often
+  job.begin();
+  job.allocate(kLarge, 0, kAllocations);
+  CHECK(job.claim() == Job::kAll);  // which one it is can't be told yet
+  job.end();
+  CHECK(job.kinds.count() == 2 && job.kinds.kind(0).seen == 10);
+  CHECK(job.kinds.likely() == &job.kinds.kind(1));  // followed the large one
+}
+
+void more_kinds_than_there_can_be_are_left_out() {
+  Job job;
+  Curve curve;
+  curve.set({1}, {0}, 0, 1000);
+  for (uint32_t i = 0; i < IterationKinds::kMost + 3; ++i) job.kinds.add(curve, i, {});
+  CHECK(job.kinds.count() == IterationKinds::kMost);
+}
+
 void what_comes_next_is_what_came_next() {
   Job job;
   for (int n = 0; n < 5; ++n) job.iterate(kLarge), job.iterate(kSmall), job.iterate(kSmall);
@@ -179,6 +207,8 @@ void there_are_never_more_than_a_few() {
 int main() {
   alike_iterations_are_of_one_kind();
   others_are_of_others();
+  kinds_of_an_earlier_run_are_known();
+  more_kinds_than_there_can_be_are_left_out();
   what_comes_next_is_what_came_next();
   the_first_allocations_tell_the_claim();
   what_begins_alike_claims_the_most_of_both();

@@ -37,8 +37,8 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
     assert gpushare("run", "wide.py 6", "--budget", "100MiB").returncode == 0
     running = start(
         tmp_path,
-        "wide.py 250",
-        "wide.py 250",
+        "wide.py 160",
+        "wide.py 160",
         "--policy",
         "greedy",  # never takes turns, so more memory is used as soon as it is there
         "--budget",
@@ -68,7 +68,7 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         running.kill()
     assert running.returncode == 0, err
     assert "the budget is to be 200.0 MiB" in err
-    expected = plain("wide.py", "250").stdout
+    expected = plain("wide.py", "160").stdout
     for name in ("wide", "wide-2"):
         assert (tmp_path / "logs" / f"{name}.out").read_text() == expected
     assert json.loads((tmp_path / "s.json").read_text())["pool_peak_bytes"] > 100 * MIB

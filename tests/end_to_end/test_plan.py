@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import TRAIN, Run
@@ -44,6 +45,47 @@ def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) ->
     assert small.returncode == 3
     assert "wide needs at least" in small.stderr and "the budget is 50.0 MiB" in small.stderr
     assert "0 of 2 run" in small.stdout
+
+
+ALTERNATES = """
+import torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(12)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(30):
+    rows = 1000 if step % 3 == 2 else 10000
+    loss = model(torch.randn(rows, 128)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(step, loss.item())
+"""
+
+
+def test_kinds_of_iterations_are_kept_for_later(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "kinds.py").write_text(ALTERNATES)
+    first = gpushare("run", "kinds.py", "--summary", "1.json")
+    assert first.returncode == 0, first.stderr
+    (saved,) = (tmp_path / "cache" / "gpushare" / "profiles").glob("*.json")
+    profile = json.loads(saved.read_text())
+    small, large = two_most_seen(profile)
+    assert large["seen"] > 1.5 * small["seen"] and large["iteration_s"] > 2 * small["iteration_s"]
+    assert max(large["held_bytes"]) == profile["peak_held_bytes"] > 2 * max(small["held_bytes"])
+    assert small["followed_by"][profile["kinds"].index(small)] == 0
+
+    planned = gpushare("plan", "kinds.py", "kinds.py", "--budget", "1GiB", "--json")
+    for job in json.loads(planned.stdout)["jobs"]:
+        assert job["kinds"] == len(profile["kinds"])
+        assert small["iteration_s"] < job["iteration_s"] < large["iteration_s"]
+
+    again = gpushare("run", "kinds.py", "--summary", "2.json")
+    assert again.returncode == 0 and "starts with its saved profile" in again.stderr
+    seen = [kind["seen"] for kind in two_most_seen(json.loads(saved.read_text()))]
+    assert seen[0] > small["seen"] and seen[1] > large["seen"]  # those of the first run are among them
+
+
+def two_most_seen(profile: dict[str, Any]) -> list[dict[str, Any]]:
+    """Kinds, the smaller one first. The first iteration, from which the weights' gradients stay, may be of a third."""
+    two = sorted(profile["kinds"], key=lambda kind: -kind["seen"])[:2]
+    return sorted(two, key=lambda kind: max(kind["held_bytes"]))
 
 
 @pytest.mark.parametrize(

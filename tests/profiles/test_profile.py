@@ -6,24 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.errors import UsageError
-from gpushare.profiles import VERSION, Profile, segments
+from gpushare.profiles import VERSION, IterationKind, Profile, segments
 
 MIB = 1 << 20
 PROFILE = Profile(
     "a.py", "2.13.0", "cpu", 2 * MIB, MIB, 3 * MIB, MIB, 6 * MIB, 5 * MIB, 2 * MIB, 0.3,
     (2 * MIB, 6 * MIB, 4 * MIB), (0.0, 0.1, 0.3),
 )  # fmt: skip
+LARGE = IterationKind((0, 1), (2 * MIB, 6 * MIB), (0.0, 0.2), 3, 2 * MIB, 0.3, 10, (1, 9))
+SMALL = IterationKind((0,), (3 * MIB,), (0.0,), 2, 2 * MIB, 0.1, 30, (9, 21))
+KINDS = replace(PROFILE, kinds=(LARGE, SMALL))
 
 
 def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "p.json"
-    PROFILE.save(path)
-    assert Profile.load(path) == PROFILE
+    for profile in (PROFILE, KINDS):
+        profile.save(path)
+        assert Profile.load(path) == profile
 
 
 def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
     content = {**PROFILE.to_json(), "version": 7}
-    with pytest.raises(UsageError, match="version 7, this gpushare reads 1 and 2"):
+    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2 and 3"):
         Profile.from_json(content, "x")
     with pytest.raises(UsageError, match="not a gpushare profile"):
         Profile.from_json({}, "x")
@@ -40,7 +44,14 @@ def test_files_of_version_1_have_no_shares() -> None:
     content = {**PROFILE.to_json(), "version": 1}
     del content["cores_busy"], content["python_share"]
     assert Profile.from_json(content, "x") == PROFILE
-    assert PROFILE.cores_busy is None and VERSION == 2
+    assert PROFILE.cores_busy is None
+
+
+def test_files_of_version_2_have_no_kinds() -> None:
+    content = {**KINDS.to_json(), "version": 2}
+    del content["kinds"]
+    assert Profile.from_json(content, "x") == PROFILE
+    assert VERSION == 3
 
 
 def test_what_was_measured_alone_is_kept() -> None:
@@ -49,6 +60,35 @@ def test_what_was_measured_alone_is_kept() -> None:
     assert beside.refining(alone) == replace(alone, python_share=0.6, residue_bytes=1)
     assert replace(beside, python_share=None).refining(alone).python_share == 0.7
     assert alone.refining(beside) == alone and beside.refining(None) == beside
+
+
+def test_kinds_go_at_the_pace_of_the_profiled_iteration() -> None:
+    assert PROFILE.mean_iteration_s == PROFILE.iteration_s
+    assert KINDS.mean_iteration_s == pytest.approx(0.15)
+    twice = KINDS.at_pace(0.6)
+    assert twice.mean_iteration_s == pytest.approx(0.3) and twice.kinds[0].time_s == (0.0, 0.4)
+    alone = replace(PROFILE, cores_busy=1.0, iteration_s=0.15)
+    assert KINDS.refining(alone).mean_iteration_s == pytest.approx(0.075)
+    assert alone.refining(KINDS).kinds == KINDS.at_pace(0.15).kinds  # that it did not come to
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seen": -1}, "a kind's sizes and counts must be numbers"),
+        ({"held_bytes": (2 * MIB, "x")}, "a kind's sizes and counts"),
+        ({"iteration_s": None}, "a kind's times must be"),
+        ({"time_s": (0.2, 0.0)}, "a kind's times go back"),
+        ({"time_s": (0.0,)}, "steps do not belong together"),
+        ({"followed_by": (0,) * 3}, "a kind is followed by one that is not there"),
+        ({"ordinals": (1, 2)}, "steps are not in order"),
+        ({"allocations": 1}, "steps are not in order"),
+    ],
+)
+def test_kinds_that_cant_be(changes: dict[str, object], message: str) -> None:
+    content = replace(KINDS, kinds=(replace(LARGE, **changes), SMALL)).to_json()
+    with pytest.raises(UsageError, match=f"damaged: .*{message}"):
+        Profile.from_json(content, "x")
 
 
 @pytest.mark.parametrize(
