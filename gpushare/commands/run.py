@@ -138,8 +138,12 @@ def _restarting(
     def again(plan: RunPlan, number: int) -> Run:
         which = f"restart-{number}"
         into = Logs(logs.directory / which, [s.name for s in plan.jobs])
-        log = trace.begin(trace_file and trace_file.with_name(f"{trace_file.name}.{which}"), plan)
         screen = _screen(plan, shown)
+        log = None
+        try:
+            log = trace.begin(trace_file and trace_file.with_name(f"{trace_file.name}.{which}"), plan)
+        except UsageError as error:  # no reason to lose the jobs
+            screen.note(str(error))
         names = ", ".join(s.name for s in plan.jobs)
         screen.note(f"starting again from the first line: {names}; what they write goes to {into.directory}")
         return Run(plan, into, screen, log)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import add
 
 from gpushare.scheduling.snapshot import IterationCurve
@@ -74,7 +75,7 @@ def _place_all(
     return tuple(starts)
 
 
-def _first_place(held: list[int], cells: list[int], begin: int, spare_bytes: int) -> int | None:
+def _first_place(held: list[int], cells: tuple[int, ...], begin: int, spare_bytes: int) -> int | None:
     for i in range(_CELLS):
         place = (begin + i) % _CELLS
         if max(map(add, held, _turned(cells, place))) <= spare_bytes:
@@ -82,11 +83,12 @@ def _first_place(held: list[int], cells: list[int], begin: int, spare_bytes: int
     return None
 
 
-def _turned(cells: list[int], by: int) -> list[int]:
+def _turned(cells: tuple[int, ...], by: int) -> tuple[int, ...]:
     return cells[-by:] + cells[:-by] if by else cells
 
 
-def _cells(curve: IterationCurve, repeats: int, length_s: float) -> list[int]:
+@lru_cache(maxsize=64)  # equal jobs have equal cells
+def _cells(curve: IterationCurve, repeats: int, length_s: float) -> tuple[int, ...]:
     """The most beyond its residue that the job holds in each cell of a round that it begins."""
     cell_s = length_s / _CELLS
     found = [0] * _CELLS
@@ -97,7 +99,7 @@ def _cells(curve: IterationCurve, repeats: int, length_s: float) -> list[int]:
             extra = curve.held_bytes[step] - curve.residue_bytes
             for cell in range(int(begin_s / cell_s), min(_CELLS - 1, int(end_s / cell_s)) + 1):
                 found[cell] = max(found[cell], extra)
-    return found
+    return tuple(found)
 
 
 def _end(curve: IterationCurve, step: int) -> float:
