@@ -50,6 +50,7 @@ def run(code: CodeType, out: Path) -> None:
 
 code = compile(args.script.read_text(), str(args.script), "exec")
 sys.argv = [str(args.script), *args.arguments]
+sys.path[0] = str(args.script.resolve().parent)  # as python has it, for modules beside the script
 if len(args.out) == 1:
     run(code, args.out[0])
 else:
