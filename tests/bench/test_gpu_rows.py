@@ -152,6 +152,25 @@ def test_what_failed_is_told_with_its_last_words(tmp_path: Path) -> None:
         Runner("cpu", math.inf, 60).python([str(tmp_path / "fails.py")], clock=False)
 
 
+def test_who_waits_for_one_that_failed_does_not_hold_up_the_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("import time\ntime.sleep(99)")
+    (tmp_path / "other.py").write_text("raise SystemExit('out of memory')")
+    with pytest.raises(NotMeasured, match="exit code 1: out of memory"):
+        Runner("cpu", math.inf, 60).python(
+            [str(tmp_path / "one.py"), str(tmp_path / "other.py")], clock=False
+        )
+
+
+def test_processes_wait_for_each_others_first_step(tmp_path: Path) -> None:
+    for name, slow_s in (("one", 0), ("other", 1)):
+        text = f"import time\ntime.sleep({slow_s})\nfor step in range(3):\n    print(step)\n    time.sleep(0.1)\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    one, other = (
+        Runner("cpu", math.inf, 60).python([str(tmp_path / "one.py"), str(tmp_path / "other.py")]).ends_s
+    )
+    assert one[0] < other[0] < one[1] and len(one) == len(other) == 3
+
+
 def test_a_row_keeps_what_came_before_its_failure() -> None:
     def measure(row: Row) -> None:
         row.figures["a_s"] = 1.0

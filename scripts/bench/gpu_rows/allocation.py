@@ -19,23 +19,30 @@ WHAT = "ns of an allocation plus its free, against torch's own allocator"
 FIXED_SIZES = (512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 2 << 20, 8 << 20, 20 << 20, 64 << 20)
 
 
-def fixed(bench: Bench, row: Row) -> None:
-    """Blocks of a size, one at a time."""
-    compare(bench, f"--sizes {' '.join(map(str, FIXED_SIZES))}", row)
+def measure(bench: Bench, workloads: list[str], row: Row) -> None:
+    """Blocks of fixed sizes, one at a time, and those of each workload's own profiled iteration, in its order."""
+    with tempfile.TemporaryDirectory() as name:
+        options = ["--sizes", *map(str, FIXED_SIZES)]
+        files: list[Path] = []
+        for workload in workloads:
+            row.part(
+                workload,
+                lambda workload=workload: files.append(events_file(bench, workload, Path(name), row)),
+            )
+        options += ["--replay", *map(str, files)] if files else []
+        compare(bench, shlex.join(options), row)
 
 
-def replay(bench: Bench, workload: str, row: Row) -> None:
-    """The blocks of a workload's own profiled iteration, in its order."""
+def events_file(bench: Bench, workload: str, folder: Path, row: Row) -> Path:
     log = bench.solo(workload).allocations
     if log is None:
         raise NotMeasured("no log of a profiled iteration was kept")
-    with tempfile.TemporaryDirectory() as name:
-        written, events = Path(name) / "job.alloc", Path(name) / "events.json"
-        written.write_bytes(log)
-        found = events_of(AllocationLog(written))
-        events.write_text(json.dumps(found))
-        row.figures["allocations"] = sum(size > 0 for _, size in found)
-        compare(bench, f"--replay {shlex.quote(str(events))}", row)
+    written, events = folder / f"{workload}.alloc", folder / f"{workload}.json"
+    written.write_bytes(log)
+    found = events_of(AllocationLog(written))
+    events.write_text(json.dumps(found))
+    row.figures[f"{workload} allocations"] = sum(size > 0 for _, size in found)
+    return events
 
 
 def events_of(log: AllocationLog) -> list[tuple[int, int]]:

@@ -32,13 +32,7 @@ def tasks(
         ],
         "alone": [Task("alone", name, alone.WHAT, partial(alone.measure, bench, name)) for name in alone_of],
         "allocation": [
-            Task("allocation", "fixed sizes", allocation.WHAT, partial(allocation.fixed, bench)),
-            *(
-                Task(
-                    "allocation", f"{name} replayed", allocation.WHAT, partial(allocation.replay, bench, name)
-                )
-                for name in replays
-            ),
+            Task("allocation", "allocations", allocation.WHAT, partial(allocation.measure, bench, replays))
         ],
         "launch-bound": [
             Task("launch-bound", LAUNCH_BOUND, launch_bound.WHAT, partial(launch_bound.measure, bench))

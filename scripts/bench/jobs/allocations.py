@@ -1,12 +1,13 @@
 """Nanoseconds of an allocation plus its free by torch's allocator, whichever that is here.
 
 By `torch.empty` and `del`, and on a GPU by `torch.cuda.caching_allocator_alloc` and `caching_allocator_delete` too. Of
-each of --sizes, a block at a time; and of --replay, a JSON list of [block, bytes] in order, where 0 bytes are the
-block's free and blocks that are left are freed at the end. Each the median of --rounds; between two rounds an iteration
-of a small model, as training jobs have them.
+each of --sizes, a block at a time; and of each --replay, a file with a JSON list of [block, bytes] in order, where 0
+bytes are the block's free and blocks that are left are freed at the end. Each the median of --rounds; between two
+rounds an iteration of a small model, as training jobs have them.
 
-Written to --out, as JSON: `empty` and `raw` with ns for each size (as text) and for "replay", and `python`: the same
-loops with tensors of no bytes, which no allocator is asked for. `raw_why` instead of `raw` where that can't be.
+Written to --out, as JSON: `empty` and `raw` with ns for each size (as text) and each file (its name without suffix),
+and `python`: the same loops with tensors of no bytes, which no allocator is asked for. `raw_why` instead of `raw` where
+that can't be.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import torch
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--sizes", type=int, nargs="*", default=[])
-parser.add_argument("--replay", type=Path)
+parser.add_argument("--replay", type=Path, nargs="*", default=[])
 parser.add_argument("--rounds", type=int, default=15)
 parser.add_argument("--repeats", type=int, default=200, help="of a size, in a round")
 parser.add_argument("--out", type=Path, required=True)
@@ -32,7 +33,7 @@ Take, Give = Callable[[int], Any], Callable[[Any], None]
 device = torch.device(args.device)
 model = torch.nn.Linear(64, 64).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-events: list[tuple[int, int]] = json.loads(args.replay.read_text()) if args.replay else []
+logs: dict[str, list[tuple[int, int]]] = {file.stem: json.loads(file.read_text()) for file in args.replay}
 
 
 def iterate() -> None:
@@ -64,7 +65,7 @@ def one_size(size: int, take: Take, give: Give) -> float:
     return (time.perf_counter_ns() - begin) / args.repeats
 
 
-def replay(take: Take, give: Give) -> float:
+def replay(events: list[tuple[int, int]], take: Take, give: Give) -> float:
     blocks: dict[int, Any] = {}
     count = 0
     begin = time.perf_counter_ns()
@@ -86,8 +87,8 @@ def medians(take: Take, give: Give) -> dict[str, float]:
         iterate()
         for size in args.sizes:
             found.setdefault(str(size), []).append(one_size(size, take, give))
-        if events:
-            found.setdefault("replay", []).append(replay(take, give))
+        for name, events in logs.items():
+            found.setdefault(name, []).append(replay(events, take, give))
     return {name: median(values[2:]) for name, values in found.items()}
 
 
