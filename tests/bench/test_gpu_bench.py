@@ -31,7 +31,7 @@ def run(*command: object, cwd: Path | None = None) -> subprocess.CompletedProces
         [sys.executable, *map(str, command)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=280,
         cwd=cwd,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
