@@ -1,10 +1,9 @@
 """Checks on a machine with an NVIDIA GPU what gpushare takes for granted there.
 
-    python scripts/gpu_check.py --facts --bridge --jobs --out DIR
+    python scripts/gpu_check.py --facts --bridge --jobs --bench --out DIR
 
-Needs torch with CUDA, g++ and, for bridge and jobs, cmake; for jobs click, rich and psutil. No network and no
-installation. docs/gpu.md tells what the
-results mean.
+Needs torch with CUDA, g++ and, but for the facts, cmake; for jobs and the benchmark click, rich and psutil. No network
+and no installation. docs/gpu.md tells what the results mean.
 Exit codes: 0 everything could be checked (true or false), 2 misuse or no GPU, 3 something could not be checked.
 """
 
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gpu import facts, jobs, machine, programs, report, runner
+from gpu import bench, facts, jobs, machine, programs, report, runner
 from gpu.checks import Check, checks_of
 from gpu.libraries import Builds
 
@@ -31,6 +30,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--jobs", action="store_true", help="run scripts by `gpushare run`, and in plain python"
     )
+    parser.add_argument(
+        "--bench", action="store_true", help="the benchmark, scripts/bench/gpu.py; the last part"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where PART.json and PART.md are written")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of the facts these alone")
     parser.add_argument("--list", action="store_true", help="list the checks and end")
@@ -38,8 +40,8 @@ def arguments() -> argparse.Namespace:
         "--limit", type=float, metavar="SECONDS", default=LIMIT_S, help=f"for each part; default {LIMIT_S}"
     )
     given = parser.parse_args()
-    if not (given.facts or given.bridge or given.jobs):
-        parser.error("say what to check: --facts, --bridge, --jobs or several")
+    if not (given.facts or given.bridge or given.jobs or given.bench):
+        parser.error("say what to check: --facts, --bridge, --jobs, --bench or several")
     if not given.facts and (given.only or given.list):
         parser.error("--only and --list are about --facts")
     if not given.list and not given.out:
@@ -89,6 +91,12 @@ def run_jobs(header: dict[str, Any], out: Path, limit_s: float) -> bool:
     return write(jobs.run(limit_s), report.Report(out, "jobs", title, header, jobs.COUNT), out / "jobs")
 
 
+def run_bench(header: dict[str, Any], out: Path, limit_s: float) -> bool:
+    benchmark = bench.Benchmark(out)
+    written = report.Report(out, "bench", "The benchmark on this GPU", header, benchmark.count)
+    return write(benchmark.run(limit_s), written, out / "bench")
+
+
 def write(rows: Iterable[runner.Row], written: report.Report, path: Path) -> bool:
     for row in rows:
         written.add(row)
@@ -115,6 +123,8 @@ def main() -> int:
         complete = run_bridge(dict(header), given.out, given.limit) and complete
     if given.jobs:
         complete = run_jobs(dict(header), given.out, given.limit) and complete
+    if given.bench:
+        complete = run_bench(dict(header), given.out, given.limit) and complete
     return 0 if complete else 3
 
 

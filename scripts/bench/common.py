@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,12 @@ def add_output_options(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None:
-    """Write NAME.json and NAME.md to the results; the first row of `table` is its heading."""
+    """Write NAME.json and NAME.md to the results, and print the latter; the first row of `table` is its heading."""
+    print(save(name, command, figures, table))
+
+
+def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
+    """As `write`, without printing; what NAME.md says. Each file is replaced as a whole."""
     about = {
         "date": datetime.date.today().isoformat(),
         "command": command,
@@ -146,13 +151,26 @@ def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None
         f"{psutil.virtual_memory().total >> 30} GiB, Linux {platform.release().split('-')[0]}",
         "python": platform.python_version(),
         "torch": version("torch"),
-        "gpushare": version("gpushare"),
+        "gpushare": _gpushare_version(),
     }
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps({**about, "figures": figures}, indent=2) + "\n")
+    _replace(RESULTS / f"{name}.json", json.dumps({**about, "figures": figures}, indent=2) + "\n")
     lines = [f"# {name}", "", *(f"- {key}: {value}" for key, value in about.items()), ""]
     heading, *rows = table
     lines += ["| " + " | ".join(map(str, heading)) + " |", "|" + "---|" * len(heading)]
     lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    _replace(RESULTS / f"{name}.md", "\n".join(lines) + "\n")
+    return "\n".join(lines)
+
+
+def _gpushare_version() -> str:
+    try:
+        return version("gpushare")
+    except PackageNotFoundError:
+        return "of a tree, not installed"
+
+
+def _replace(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.new")
+    unfinished.write_text(text)
+    unfinished.replace(path)

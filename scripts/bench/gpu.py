@@ -1,175 +1,130 @@
-"""Jobs on a GPU: one under gpushare against plain python, two together at several budgets, and what they hold.
+"""Jobs on a GPU: one against plain python, two together in one budget, what they print, their memory, the GIL.
 
-Times are the difference of a long and a short run, so that neither start-up nor the profile counts; plain and shared
-runs alternate (A B B A), and the least of the rounds counts. "Together" is the time of both at once over the time of
-the same two under gpushare one after the other. A row that can't be measured says why. Not yet run on a GPU.
+    python scripts/bench/gpu.py --limit 1500 --only pair equal alone
+
+Times are of a job's steps past the first FEW of MANY, on a clock inside the job, so that neither start-up nor the
+profile counts. A pair is judged while both run: STP is the solo time of what both did over the time it took, 1 for one
+after the other; ANTT the mean over both of that time over the job's own solo time. Rows (gpu_rows/), in this order:
+
+pair          two jobs at 1.6 of the larger peak: gpushare, --policy unmanaged, and two plain processes at once, all
+              against one after the other under gpushare; it takes no MPS daemon on the machine
+equal         what each of a pair prints against plain python, byte for byte, with deterministic algorithms
+alone         one job against plain python; held at the peak, live, and what torch's allocator reserves
+allocation    an allocation plus its free, of fixed sizes and of a workload's own iteration, by both allocators
+launch-bound  two jobs of little but Python: what one GIL costs them beside two processes
+batch         the largest batch of two copies together, over the largest alone in the same budget
+budgets       the pairs at the other budgets
+
+Waits on the device are counted (`device_waits`), not timed. Each row has its commands. NAME.json and NAME.md are
+written after each row; what can't be measured says why. Not yet run on a GPU.
 """
 
 import argparse
-import os
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+import time
 
-from common import run_gpushare, run_plain, write
+from common import ROOT
+from gpu_rows import plan, workloads
+from gpu_rows.bench import Bench, Settings
+from gpu_rows.results import Results
+from gpu_rows.row import NO_TIME, Row, Task
+from gpu_rows.running import LEAST_S, Runner
 
-HERE = Path(__file__).parent
-WORKLOADS = {
-    "resnet50": "resnet.py --width 64 --side 224 --batch-size 64",
-    "bert": "bert.py",
-    "gpt": "gpt.py --width 768 --depth 12 --length 1024 --batch-size 8",
-    "gnmt": "gnmt.py",
-    "nasnet": "nasnet.py",
-    "dcgan": "gan.py --width 64",
-    "pointnet": "pointnet.py",
-}
-PAIRS = ("resnet50+bert", "resnet50+resnet50", "gpt+gnmt", "nasnet+dcgan", "pointnet+pointnet")
-EXPANDABLE = {
-    "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-    "PYTORCH_ALLOC_CONF": "expandable_segments:True",
-}
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What is the same for all rows; `sizes` are more options for each workload."""
-
-    device: str
-    few: int
-    many: int
-    rounds: int
-    budget_bytes: int
-    sizes: str
-
-    def job(self, workload: str, steps: int) -> str:
-        return (
-            f"{HERE / 'workloads'}/{WORKLOADS[workload]} {self.sizes} --device {self.device} --steps {steps}"
-        )
-
-    def shared(self, workloads: list[str], steps: int, budget_bytes: int) -> dict[str, Any]:
-        jobs = [self.job(workload, steps) for workload in workloads]
-        return run_gpushare(jobs, budget_bytes, None, "--device", self.device)
-
-
-@dataclass
-class Row:
-    """Seconds, bytes and ratios; `why` if they could not be measured."""
-
-    name: str
-    figures: dict[str, float] = field(default_factory=dict)
-    why: str = ""
-
-
-def measured(name: str, measure: Callable[[dict[str, float]], None]) -> Row:
-    """What was found before a failure is kept."""
-    row = Row(name)
-    try:
-        measure(row.figures)
-    except (SystemExit, subprocess.CalledProcessError, KeyError, ValueError, OSError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        row.why = " | ".join(said.strip().splitlines()[-3:])[-300:]
-    return row
-
-
-def alone(bench: Bench, workload: str, found: dict[str, float]) -> None:
-    """One job: its time under gpushare over plain python's, and its memory over what torch's allocator holds."""
-
-    def plain(steps: int) -> float:
-        return run_plain(bench.job(workload, steps), None)[0]
-
-    def shared(steps: int) -> float:
-        return float(bench.shared([workload], steps, bench.budget_bytes)["wall_s"])
-
-    times: dict[str, list[float]] = {"plain_s": [], "gpushare_s": []}
-    for _ in range(bench.rounds):
-        for name, run in (
-            ("plain_s", plain),
-            ("gpushare_s", shared),
-            ("gpushare_s", shared),
-            ("plain_s", plain),
-        ):
-            times[name].append(run(bench.many) - run(bench.few))
-    found.update({name: min(values) for name, values in times.items()})
-    found["time_over_plain"] = found["gpushare_s"] / found["plain_s"]
-    memory(bench, workload, found)
-
-
-def memory(bench: Bench, workload: str, found: dict[str, float]) -> None:
-    (job,) = bench.shared([workload], bench.few, bench.budget_bytes)["jobs"]
-    found["held_bytes"], found["live_bytes"] = job["held_peak_bytes"], job["live_peak_bytes"]
-    found["reserved_bytes"] = native_peak(bench, workload, {})
-    found["reserved_expandable_bytes"] = native_peak(bench, workload, EXPANDABLE)
-
-
-def native_peak(bench: Bench, workload: str, environment: dict[str, str]) -> int:
-    command = [sys.executable, str(HERE / "native_peak.py"), *bench.job(workload, bench.few).split()]
-    done = subprocess.run(
-        command, env={**os.environ, **environment}, check=True, capture_output=True, text=True
-    )
-    word, reserved, _ = done.stderr.splitlines()[-1].split()
-    if word != "native":
-        raise ValueError(f"no peak was told: {done.stderr}")
-    return int(reserved)
-
-
-def pair(bench: Bench, names: str, budgets: list[float], found: dict[str, float]) -> None:
-    """Two jobs together at budgets in the larger one's peaks, against one after the other."""
-    workloads = names.split("+")
-    solo_s, peaks = [], []
-    for workload in workloads:
-        runs = [bench.shared([workload], steps, bench.budget_bytes) for steps in (bench.many, bench.few)]
-        solo_s.append(runs[0]["wall_s"] - runs[1]["wall_s"])
-        peaks.append(runs[0]["jobs"][0]["held_peak_bytes"])
-    found["peak_bytes"], found["one_after_the_other_s"] = max(peaks), sum(solo_s)
-    for budget in budgets:
-        bytes_ = int(max(peaks) * budget)
-        long, short = (bench.shared(workloads, steps, bytes_) for steps in (bench.many, bench.few))
-        found[f"together_at_{budget:g}"] = (long["wall_s"] - short["wall_s"]) / sum(solo_s)
-        found[f"pool_peak_at_{budget:g}"] = long["pool_peak_bytes"] / max(peaks)
-        found[f"advancing_together_at_{budget:g}"] = long["overlap_s"] / max(long["eligible_s"], 1e-9)
-
-
-def shown(name: str, value: float) -> str:
-    return f"{value / 2**20:.0f} MiB" if name.endswith("_bytes") else f"{value:.3f}"
+LEAST_FEW = 3  # steps that may be a profile's
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--alone", nargs="*", choices=WORKLOADS, default=list(WORKLOADS), metavar="WORKLOAD")
-    parser.add_argument("--pairs", nargs="*", default=list(PAIRS), metavar="WORKLOAD+WORKLOAD")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = {"nargs": "*", "metavar": "WORKLOAD"}
+    parser.add_argument("--only", nargs="+", choices=plan.KINDS, default=list(plan.KINDS), metavar="KIND")
+    parser.add_argument("--device", default="cuda", help="or cpu, to try it")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="of all rows; default: none")
+    parser.add_argument("--command-limit", type=float, metavar="SECONDS", default=600, help="of one command")
+    parser.add_argument("--alone", default=list(workloads.WORKLOADS), **names)
+    parser.add_argument("--pairs", nargs="*", default=list(workloads.PAIRS), metavar="WORKLOAD+WORKLOAD")
+    parser.add_argument("--replays", default=["resnet50", "bert"], help="for allocations", **names)
+    parser.add_argument("--batches", default=["resnet50"], help="for the largest batch", **names)
     parser.add_argument("--budgets", default="1.05,1.1,1.3,1.6,2", help="of pairs, in the larger peak")
     parser.add_argument("--steps", type=int, nargs=2, default=(10, 60), metavar=("FEW", "MANY"))
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=1, help="of jobs alone")
     parser.add_argument("--budget", type=int, default=16 << 30, help="bytes, for jobs alone")
+    parser.add_argument("--batch-budget", type=int, help="bytes, for the largest batch; default: --budget")
+    parser.add_argument("--batch-guess", type=int, default=64, help="tried first")
+    parser.add_argument("--batch-grain", type=int, default=64, help="how exact: to a 64th of the batch")
     parser.add_argument("--sizes", default="", help="more options for every workload")
-    parser.add_argument("--name", default="gpu")
+    parser.add_argument("--name", default="gpu", help="of the results, or a path")
+    parser.add_argument("--list", action="store_true", help="name the rows and end")
     given = parser.parse_args()
-    for names in given.pairs:
-        if unknown := set(names.split("+")) - set(WORKLOADS):
-            parser.error(f"no such workload: {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
+    if wrong := misuse(given):
+        parser.error(wrong)
     return given
+
+
+def misuse(given: argparse.Namespace) -> str | None:
+    """What is wrong with the arguments."""
+    pairs = [names.split("+") for names in given.pairs]
+    if wrong := [names for names, two in zip(given.pairs, pairs, strict=True) if len(two) != 2]:
+        return f"a pair is WORKLOAD+WORKLOAD, but got {', '.join(wrong)}"
+    used = [*given.alone, *given.replays, *given.batches, *(name for two in pairs for name in two)]
+    if unknown := workloads.unknown(used):
+        return f"no such workload: {', '.join(unknown)}; there are {', '.join(workloads.WORKLOADS)}"
+    few, many = given.steps
+    if not LEAST_FEW <= few < many:
+        return f"--steps must be FEW of at least {LEAST_FEW} and MANY above it, but got {few} and {many}"
+    if given.limit is not None and given.limit <= 0:
+        return f"--limit must be more than 0 seconds, but got {given.limit:g}"
+    if min(given.batch_guess, given.batch_grain) < 1:
+        return "--batch-guess and --batch-grain must be at least 1"
+    return None
+
+
+def bench_of(given: argparse.Namespace) -> Bench:
+    deadline = time.monotonic() + given.limit if given.limit else float("inf")
+    few, many = given.steps
+    batch_budget = given.batch_budget or given.budget
+    settings = Settings(few, many, given.rounds, given.budget, batch_budget, given.batch_grain, given.sizes)
+    return Bench(Runner(given.device, deadline, given.command_limit), settings)
+
+
+def tasks_of(bench: Bench, given: argparse.Namespace) -> list[Task]:
+    return plan.tasks(
+        bench,
+        given.only,
+        alone_of=given.alone,
+        pairs=given.pairs,
+        factors=[float(factor) for factor in given.budgets.split(",")],
+        replays=given.replays,
+        batches=given.batches,
+        batch_guess=given.batch_guess,
+    )
+
+
+def run(bench: Bench, tasks: list[Task], rows: list[Row], results: Results) -> str:
+    """Fill all rows in; what the Markdown says at the end."""
+    text = results.write()
+    for task, row in zip(tasks, rows, strict=True):
+        if bench.runner.deadline - time.monotonic() < LEAST_S:
+            row.why = NO_TIME
+        else:
+            bench.fill(task, row)
+        text = results.write()
+        print(f"{row.seconds:7.1f} s  {row.kind}: {row.name}  {row.why}", file=sys.stderr, flush=True)
+    return text
 
 
 def main() -> None:
     given = arguments()
-    few, many = given.steps
-    bench = Bench(given.device, few, many, given.rounds, given.budget, given.sizes)
-    budgets = [float(budget) for budget in given.budgets.split(",")]
-    rows = [measured(name, lambda found, name=name: alone(bench, name, found)) for name in given.alone]
-    rows += [
-        measured(name, lambda found, name=name: pair(bench, name, budgets, found)) for name in given.pairs
-    ]
-    table: list[list[Any]] = [["jobs", "figure", "value"]]
-    for row in rows:
-        table += [[row.name, name, shown(name, value)] for name, value in row.figures.items()]
-        table += [[row.name, "not measured", row.why]] if row.why else []
-    figures = [{"jobs": row.name, "why": row.why, **row.figures} for row in rows]
-    write(given.name, f"python {shlex.join(sys.argv)}", figures, table)
+    bench = bench_of(given)
+    tasks = tasks_of(bench, given)
+    if given.list:
+        print("\n".join(f"{task.kind}: {task.name}" for task in tasks))
+        return
+    rows = [task.empty() for task in tasks]
+    command = shlex.join(["python", *sys.argv]).replace(f"{ROOT}/", "")
+    print(run(bench, tasks, rows, Results(given.name, command, rows)))
 
 
 if __name__ == "__main__":

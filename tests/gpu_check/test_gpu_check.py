@@ -184,6 +184,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
         ((), "say what to check"),
         (("--bridge", "--list"), "--only and --list are about --facts"),
         (("--facts",), "--out DIR is needed"),
+        (("--bench",), "--out DIR is needed"),
         (("--facts", "--out", "x", "--limit", "0"), "--limit must be more than 0"),
         (("--facts", "--out", "x", "--only", "nonsense"), "no such check: nonsense"),
     ],

@@ -1,0 +1,104 @@
+"""What is the same for all rows, and what rows share: jobs alone are measured once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from . import workloads
+from .row import NotMeasured, Row, Task
+from .running import Ran, Runner
+from .timing import step_s
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`few` steps of `many` do not count; `sizes` are more options for each workload."""
+
+    few: int
+    many: int
+    rounds: int
+    budget_bytes: int
+    batch_budget_bytes: int
+    batch_grain: int
+    sizes: str
+
+
+@dataclass(frozen=True)
+class Solo:
+    """A job by itself, under gpushare and in plain python. Seconds of a step; bytes at most.
+
+    `residue_bytes` is what it keeps between iterations, `native_bytes` what torch's own allocator reserved: None if
+    that is not known, as on a CPU.
+    """
+
+    step_s: float
+    plain_step_s: float
+    held_bytes: int
+    residue_bytes: int | None
+    native_bytes: int | None
+    allocations: bytes | None
+
+
+@dataclass
+class Bench:
+    """Runs jobs, and keeps what is known of each by itself."""
+
+    runner: Runner
+    settings: Settings
+    _known: dict[object, tuple[Any, list[str]]] = field(default_factory=dict)
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.runner.device != "cpu"
+
+    def job(self, name: str, steps: int, more: str = "") -> str:
+        """A command line; of options that are given twice the last counts."""
+        words = [workloads.command(name, self.settings.sizes), "--device", self.runner.device]
+        return " ".join([*words, "--steps", str(steps), more]).strip()
+
+    def solo(self, name: str, more: str = "") -> Solo:
+        """A job by itself, measured once for all rows."""
+        return self.once(("solo", name, more), lambda: self._solo(name, more))
+
+    def once(self, key: object, measure: Callable[[], Found]) -> Found:
+        """What `measure` returned when it was first asked for `key`, and its commands; what it raises is not kept."""
+        lines = self.runner.lines
+        if key in self._known:
+            lines += self._known[key][1]
+        else:
+            before = len(lines)
+            self._known[key] = measure(), lines[before:]
+        found: Found = self._known[key][0]
+        return found
+
+    def fill(self, task: Task, row: Row) -> None:
+        """Measure a row, with the commands that it took; those of what was known before are among them."""
+        self.runner.lines.clear()
+        task.fill(row)
+        row.commands = list(dict.fromkeys(self.runner.lines))
+
+    def _solo(self, name: str, more: str) -> Solo:
+        settings = self.settings
+        job = self.job(name, settings.many, more)
+        shared, plain = self.runner.gpushare([job], settings.budget_bytes), self.runner.python([job])
+        return Solo(
+            step_s(shared.ends_s[0], settings.few),
+            step_s(plain.ends_s[0], settings.few),
+            held_bytes(shared),
+            shared.residue_bytes,
+            plain.native_bytes[0] or None,
+            shared.allocations,
+        )
+
+
+def held_bytes(ran: Ran) -> int:
+    """What the only job of a run held at most.
+
+    :raises NotMeasured: nothing.
+    """
+    held: int = ran.summary["jobs"][0]["held_peak_bytes"]
+    if not held:
+        raise NotMeasured("the job held no memory of the pool")
+    return held

@@ -1,0 +1,71 @@
+"""Two jobs together in a budget: under gpushare, without coordination, and as two plain processes at once.
+
+Against the same two one after the other, each under gpushare. Of the waits on the device there is a count and no time:
+the shim makes streams wait for events, and takes no clock on the device.
+"""
+
+from .bench import Bench, Solo
+from .row import Row
+from .running import Ran
+from .timing import Together, together
+
+WHAT = "two jobs in a budget, in the larger peak alone, against one after the other"
+UNMANAGED = ("--policy", "unmanaged")
+
+
+def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row) -> None:
+    """`factor` is of the larger peak; the budget is at least `least_bytes`."""
+    jobs = names.split("+")
+    solos = [bench.solo(name) for name in jobs]
+    peak = max(solo.held_bytes for solo in solos)
+    budget = max(int(factor * peak), least_bytes)
+    row.figures |= {"larger_peak_bytes": peak, "budget_bytes": budget}
+    for number, solo in enumerate(solos, 1):
+        row.figures[f"alone_{number}_step_s"] = solo.step_s
+    ran = bench.runner.gpushare([bench.job(name, bench.settings.many) for name in jobs], budget)
+    shared(bench, ran, solos, row)
+    row.part("unmanaged", lambda: unmanaged(bench, jobs, budget, solos, row))
+    row.part("two plain processes", lambda: processes(bench, jobs, budget, solos, row))
+
+
+def shared(bench: Bench, ran: Ran, solos: list[Solo], row: Row) -> None:
+    """The figures of a run under gpushare."""
+    summary, budget = ran.summary, ran.summary["budget_bytes"]
+    row.claims["the pool stays inside the budget"] = summary["pool_peak_bytes"] <= budget
+    row.figures["pool_peak_over_larger_peak"] = summary["pool_peak_bytes"] / max(s.held_bytes for s in solos)
+    row.figures["advancing_together"] = summary["overlap_s"] / max(summary["eligible_s"], 1e-9)
+    for name in ("memory_wait_s", "door_wait_s", "memory_waits"):
+        row.figures[name] = sum(job[name] for job in summary["jobs"])
+    for name in ("device_waits", "cpu_waits"):
+        row.figures[name] = sum(job["memory"][name] for job in summary["jobs"])
+    paces("", together(ran.ends_s, bench.settings.few), solos, row)
+
+
+def unmanaged(bench: Bench, jobs: list[str], budget: int, solos: list[Solo], row: Row) -> None:
+    """Without coordination jobs run out of memory where the sum of their needs is above the budget."""
+    many = [bench.job(name, bench.settings.many) for name in jobs]
+    ran = bench.runner.gpushare(many, budget, *UNMANAGED, accept=(0, 1))
+    row.figures["unmanaged_jobs_failed"] = len(ran.failed)
+    row.notes += [f"unmanaged: {failed}" for failed in ran.failed]
+    if not ran.failed:
+        paces("unmanaged_", together(ran.ends_s, bench.settings.few), solos, row)
+
+
+def processes(bench: Bench, jobs: list[str], budget: int, solos: list[Solo], row: Row) -> None:
+    """The same for all budgets of a pair: plain processes know of none."""
+    many = [bench.job(name, bench.settings.many) for name in jobs]
+    ran = bench.once(("processes", *many), lambda: bench.runner.python(many))
+    paces("processes_", together(ran.ends_s, bench.settings.few), solos, row)
+    if bench.on_gpu:
+        row.figures["processes_native_bytes"] = sum(ran.native_bytes)
+        row.figures["processes_native_over_budget"] = sum(ran.native_bytes) / budget
+
+
+def paces(prefix: str, both: Together, solos: list[Solo], row: Row) -> None:
+    """Throughput in steps of both, and in solo time; times of one after the other are 1 over STP."""
+    alone, plain = [solo.step_s for solo in solos], [solo.plain_step_s for solo in solos]
+    row.figures[f"{prefix}steps_per_s"] = sum(both.steps) / both.window_s
+    row.figures[f"{prefix}stp"] = both.stp(alone)
+    row.figures[f"{prefix}antt"] = both.antt(alone)
+    row.figures[f"{prefix}time_over_one_after_the_other"] = 1 / both.stp(alone)
+    row.figures[f"{prefix}time_over_plain_one_after_the_other"] = 1 / both.stp(plain)

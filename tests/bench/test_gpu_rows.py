@@ -1,0 +1,215 @@
+"""scripts/bench/gpu_rows: what the rows compute, with nothing that runs but plain python."""
+
+import math
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).parent.parent.parent / "scripts" / "bench"))
+from gpu_rows import allocation, equal, results, running
+from gpu_rows.batch import largest
+from gpu_rows.bench import Bench, Settings, Solo
+from gpu_rows.row import NOT_YET, NoTimeLeft, NotMeasured, Row, Task
+from gpu_rows.running import Ran, Runner
+from gpu_rows.timing import step_s, together
+
+from gpushare.telemetry.allocation_log import ALLOCATED, FREED, OPENED, Entry
+
+SETTINGS = Settings(3, 6, 1, 1 << 30, 1 << 30, 64, "")
+
+
+def test_two_that_slow_each_other_down() -> None:
+    # From 6, when the second has done three, to 9: three steps of one second alone, 1.5 of one and a half.
+    both = together([[1, 2, 3, 4, 5, 6, 7, 8, 9], [2, 4, 6, 8, 10, 12]], 3)
+    assert (both.window_s, both.steps) == (3, [3, 1.5])
+    assert both.stp([0.5, 1.5]) == pytest.approx((3 * 0.5 + 1.5 * 1.5) / 3)
+    assert both.antt([0.5, 1.5]) == pytest.approx((3 / 1.5 + 3 / 2.25) / 2)
+
+
+def test_one_after_the_other_in_turns_is_one() -> None:
+    assert together([[2, 4, 6, 8, 10], [3, 5, 7, 9, 11]], 3).stp([1, 1]) == pytest.approx(1)
+
+
+def test_what_did_not_run_side_by_side_has_no_pace() -> None:
+    with pytest.raises(NotMeasured, match="did not run side by side"):
+        together([[1, 2, 3, 4], [5, 6, 7, 8]], 3)
+    with pytest.raises(NotMeasured, match="fewer than 3"):
+        together([[1, 2, 3, 4], []], 3)
+
+
+def test_first_steps_do_not_count() -> None:
+    assert step_s([10, 20, 30, 31, 32], 3) == 1
+    with pytest.raises(NotMeasured):
+        step_s([10, 20, 30], 3)
+
+
+@given(st.integers(0, 3000), st.integers(1, 500), st.sampled_from([2, 16, 64]))
+def test_the_largest_that_fits_is_found_in_few_tries(limit: int, guess: int, grain: int) -> None:
+    tried: list[int] = []
+
+    def fits(size: int) -> bool:
+        tried.append(size)
+        return size <= limit
+
+    found = largest(fits, guess, None, grain)
+    assert found <= limit <= found + max(1, found // grain)
+    assert len(tried) == len(set(tried)) <= 3 + 2 * math.log2(max(limit, guess) + 2)
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000))
+def test_nothing_above_the_most_is_tried(most: int, limit: int) -> None:
+    tried: list[int] = []
+
+    def fits(size: int) -> bool:
+        tried.append(size)
+        return size <= limit
+
+    assert largest(fits, max(1, most // 2), most, 10_000) == min(most, limit)
+    assert max(tried) <= most
+
+
+class Printing(Runner):
+    """Jobs that print what a test says."""
+
+    def __init__(self, plain: list[bytes], shared: list[bytes]) -> None:
+        super().__init__("cpu", math.inf, 1)
+        self._plain, self._shared = plain, shared
+
+    def python(self, jobs: list[str], **_: object) -> Ran:
+        return Ran([], [self._plain.pop(0)])
+
+    def gpushare(self, jobs: list[str], *_: object, **__: object) -> Ran:
+        ok = {"exit_code": 0, "status": "ok"}
+        jobs_ = [{"name": "one", **ok}, {"name": "two", **ok}]
+        return Ran([], self._shared, [], {"jobs": jobs_, "budget_bytes": 1, "overlap_s": 1, "eligible_s": 2})
+
+
+def equality(monkeypatch: pytest.MonkeyPatch, plain: list[bytes], shared: list[bytes]) -> Row:
+    bench = Bench(Printing(plain, shared), SETTINGS)
+    monkeypatch.setattr(Bench, "solo", lambda *_: Solo(1, 1, 9, None, None, None))
+    task = Task("equal", "x", "", lambda row: equal.measure(bench, "bert+bert", 1.6, row))
+    row = task.empty()
+    bench.fill(task, row)
+    return row
+
+
+def test_one_byte_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = equality(monkeypatch, [b"a\nb\n", b"a\nb\n", b"c\n", b"c\n"], [b"a\nB\n", b"c\n"])
+    assert not row.why and row.claims == {"one prints the same": False, "two prints the same": True}
+    assert row.notes == ["one: line 2 is 'B' instead of 'b'"]
+
+
+def test_what_plain_python_does_not_repeat_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = equality(monkeypatch, [b"a\n", b"b\n"], [])
+    assert "does not print the same twice" in row.why and not row.claims
+
+
+def test_events_of_a_log() -> None:
+    def entry(what: int, address: int, size: int = 0) -> Entry:
+        return Entry(0, address, size, 0, 1, 1, what, 0)
+
+    log = [
+        entry(FREED, 7),  # from before
+        entry(OPENED, 0),
+        entry(ALLOCATED, 7, 512),
+        entry(ALLOCATED, 8, 64),
+        entry(FREED, 7),
+        entry(ALLOCATED, 7, 32),
+    ]
+    assert allocation.events_of(log) == [(2, 512), (3, 64), (2, 0), (5, 32)]
+
+
+def test_what_does_not_end_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "hangs.py"
+    script.write_text(
+        f"import os, time\nopen({str(tmp_path / 'pids')!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(99)"
+    )
+    runner = Runner("cpu", math.inf, 2)
+    with pytest.raises(NotMeasured, match="no end within 2 s"):
+        runner.python([str(script)] * 2, clock=False)
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert runner.lines == [f"python {script} & python {script}"]
+
+
+def test_the_end_of_all_time_is_not_a_fault_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "LEAST_S", 0.1)
+    (tmp_path / "hangs.py").write_text("import time\ntime.sleep(99)")
+    runner = Runner("cpu", time.monotonic() + 0.5, 100)
+    with pytest.raises(NoTimeLeft):
+        runner.python([str(tmp_path / "hangs.py")], clock=False)
+
+
+def test_what_failed_is_told_with_its_last_words(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("raise SystemExit('there is no moon')")
+    with pytest.raises(NotMeasured, match="exit code 1: there is no moon"):
+        Runner("cpu", math.inf, 60).python([str(tmp_path / "fails.py")], clock=False)
+
+
+def test_who_waits_for_one_that_failed_does_not_hold_up_the_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("import time\ntime.sleep(99)")
+    (tmp_path / "other.py").write_text("raise SystemExit('out of memory')")
+    with pytest.raises(NotMeasured, match="exit code 1: out of memory"):
+        Runner("cpu", math.inf, 60).python(
+            [str(tmp_path / "one.py"), str(tmp_path / "other.py")], clock=False
+        )
+
+
+def test_processes_wait_for_each_others_first_step(tmp_path: Path) -> None:
+    for name, slow_s in (("one", 0), ("other", 1)):
+        text = f"import time\ntime.sleep({slow_s})\nfor step in range(3):\n    print(step)\n    time.sleep(0.1)\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    one, other = (
+        Runner("cpu", math.inf, 60).python([str(tmp_path / "one.py"), str(tmp_path / "other.py")]).ends_s
+    )
+    assert one[0] < other[0] < one[1] and len(one) == len(other) == 3
+
+
+def test_a_row_keeps_what_came_before_its_failure() -> None:
+    def measure(row: Row) -> None:
+        row.figures["a_s"] = 1.0
+        row.part("b", lambda: fail("no b"))
+        fail("no c")
+
+    def fail(why: str) -> None:
+        raise NotMeasured(why)
+
+    task = Task("kind", "name", "what", measure)
+    row = task.empty()
+    assert row.why == NOT_YET
+    task.fill(row)
+    assert (row.why, row.figures, row.notes) == ("no c", {"a_s": 1.0}, ["b: no b"])
+
+
+def test_commands_of_what_was_known_before_are_in_each_row() -> None:
+    bench = Bench(Runner("cpu", math.inf, 1), SETTINGS)
+
+    def start() -> int:
+        bench.runner.lines.append("a command")
+        return 5
+
+    def measure(row: Row) -> None:
+        row.figures["n"] = bench.once("key", start)
+
+    for name in ("first", "second"):
+        task = Task("kind", name, "what", measure)
+        row = task.empty()
+        bench.fill(task, row)
+        assert (row.commands, row.figures) == (["a command"], {"n": 5})
+
+
+def test_files_have_all_rows_from_the_start(tmp_path: Path) -> None:
+    rows = [Row("kind", "one", "what"), Row("kind", "two", "what")]
+    written = results.Results(str(tmp_path / "x"), "python x.py", rows)
+    written.write()
+    rows[0].why, rows[0].figures, rows[0].commands = "", {"peak_bytes": 3 << 20}, ["a | b"]
+    text = written.write()
+    assert (tmp_path / "x.md").read_text() == text + "\n"
+    assert "| one | peak_bytes | 3 MiB |" in text and "| one | command | `a \\| b` |" in text
+    assert f"| two | not measured | {NOT_YET} |" in text
