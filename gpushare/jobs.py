@@ -43,6 +43,14 @@ class JobSpec:
         return None
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a command line can be too long for the name of one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
     """Read a JOB: a script's path or a command line such as "train.py --lr 0.1" or "-m package.train".
 
@@ -50,7 +58,7 @@ def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
     """
     cwd = cwd or Path.cwd()
     try:
-        words = [text] if (cwd / text).is_file() else shlex.split(text)
+        words = [text] if is_file(cwd / text) else shlex.split(text)
     except ValueError as error:
         raise UsageError(f"the job {text!r} can't be read: {error}") from None
     if not words:

@@ -12,6 +12,11 @@ def test_a_command_line(tmp_path: Path) -> None:
     assert spec.args == ("--lr", "0.1", "a b")
 
 
+def test_a_command_line_longer_than_a_name_of_a_file(tmp_path: Path) -> None:
+    options = " ".join(f"--option-{n} {n}" for n in range(200))
+    assert len(jobs.parse_job(f"train.py {options}", tmp_path).args) == 400
+
+
 def test_a_module(tmp_path: Path) -> None:
     spec = jobs.parse_job("-m package.train --x", tmp_path)
     assert (spec.name, spec.kind, spec.target, spec.args) == ("train", "module", "package.train", ("--x",))

@@ -63,15 +63,17 @@ def known_factors(specs: Sequence[JobSpec], device: str, given: float | None) ->
     return found
 
 
-def learn_from(work: Run, device: str) -> dict[str, Any] | None:
+def learn_from(work: Run) -> dict[str, Any] | None:
     """Keep the factor of the pair that a run has shown; what the summary says of it.
 
-    None if the run was not of two jobs that shared for a while, both to a good end.
+    None if the run was not of two jobs that shared one budget for a while, both to a good end.
     """
-    specs, modes = work.plan.jobs, work.yields.get("modes") or {}
+    modes = work.yields.get("modes") or {}
     sharing = {name: m for name, m in modes.items() if name != "temporal" and m["yield"] is not None}
-    keys = [store.key_for(spec, device) for spec in specs]
-    if len(specs) != 2 or work.exit_code or len(work.profiles) != 2 or not sharing or None in keys:
+    keys = work.keys
+    if len(keys) != 2 or work.exit_code or len(work.profiles) != 2 or not sharing or None in keys:
+        return None
+    if work.budget_bytes != work.plan.budget_bytes:
         return None
     mode, longest = max(sharing.items(), key=lambda item: float(item[1]["seconds"]))
     if longest["seconds"] < _LEAST_S:

@@ -178,9 +178,9 @@ def _entries(jobs: tuple[str, ...], job_file: Path | None) -> list[_Entry]:
 
 def _entry(text: str) -> _Entry:
     path = Path(text)
-    if path.suffix != ".json":
+    if path.suffix != ".json" or (" " in text and not job_specs.is_file(path)):
         return _Entry(job_specs.parse_job(text), None)
-    if not path.is_file():
+    if not job_specs.is_file(path):
         raise UsageError(f"there is no profile {text}; `gpushare profile --json JOB` prints one")
     found = Profile.load(path)
     try:

@@ -63,12 +63,14 @@ def measure(
     log = trace.begin(trace_file, plan)
     logs = Logs(run_directory(), [spec.name])
     work = Run(plan, logs, PlainScreen(sys.stderr, sys.stderr), log)
+    before = store.find(spec, device.kind)
     work.execute()
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     found = work.profiles.get(0)
     if found is not None and work.exit_code == 0:
-        path = store.save(spec, device.kind, found)
+        found = found.instead_of(before)
+        path = store.save(work.keys[0], found)
         print(f"gpushare: profile saved as {path}", file=sys.stderr)
     return found, work
 

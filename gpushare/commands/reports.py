@@ -24,7 +24,7 @@ def keep_profiles(work: Run) -> None:
         result = work.results[index]
         if result.status == "ok" and result.account:
             iterations = work.telemetry.job(result.account).iterations or None
-            store.save(work.plan.jobs[index], work.plan.device.kind, replace(profile, iterations=iterations))
+            store.save(work.keys[index], replace(profile, iterations=iterations))
 
 
 def tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None) -> None:
@@ -71,5 +71,7 @@ def _summary(work: Run) -> dict[str, Any]:
         yields=work.yields,
         duration_s=work.duration_s,
     )
-    factor = contention.learn_from(work, plan.device.kind)
+    factor = contention.learn_from(work)
+    if work.budget_bytes != plan.budget_bytes:
+        summary["budget_at_end_bytes"] = work.budget_bytes
     return {**summary, "scheduler_cpu_s": work.scheduler_cpu_s, "pair_factor": factor}

@@ -11,7 +11,7 @@ from gpushare.isolation import context
 from gpushare.native import doors, shim
 
 STABLE_AFTER = 3  # profiled iterations
-_BELIEVED = 16  # iterations of an earlier run, of each kind
+_BELIEVED = 16  # iterations of an earlier run, of the kind that came most often
 _DISTURBED = 0.8  # as in `scheduling.meter`
 
 
@@ -62,8 +62,10 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
 def give(account: int, profile: dict[str, Any]) -> None:
     """Let the shim know what a saved profile (`Profile.to_json`) says of the job's iterations."""
     times_ns = [round(t * 1e9) for t in profile["curve"]["time_s"]]
-    doors.curve_set(account, profile["curve"]["held_bytes"], times_ns, profile["residue_bytes"])
-    for kind in profile["kinds"]:
+    duration_ns = round(profile["iteration_s"] * 1e9)
+    doors.curve_set(account, profile["curve"]["held_bytes"], times_ns, profile["residue_bytes"], duration_ns)
+    kinds = profile["kinds"]
+    for kind, seen in zip(kinds, _believed([kind["seen"] for kind in kinds]), strict=True):
         doors.kind_add(
             account,
             doors.NativeKind(
@@ -73,32 +75,36 @@ def give(account: int, profile: dict[str, Any]) -> None:
                 allocations=kind["allocations"],
                 residue_bytes=kind["residue_bytes"],
                 duration_ns=round(kind["iteration_s"] * 1e9),
-                seen=min(kind["seen"], _BELIEVED),
+                seen=seen,
                 followed_by=_believed(kind["followed_by"]),
             ),
         )
 
 
 def _believed(counts: list[int]) -> list[int]:
-    """The same shares of fewer, so that what follows in this run soon counts for more."""
+    """In the same order of size, but few, so that what comes in this run soon counts for more."""
     most = max(counts, default=0)
     return [-(-count * _BELIEVED // most) for count in counts] if most > _BELIEVED else counts
 
 
 def _kinds(account: int, iteration_s: float) -> list[dict[str, Any]]:
-    """As the profile has them, their times scaled to the profiled iteration's; none if there is but one."""
+    """As the profile has them; none if there is but one. Counts are those of this run.
+
+    The first one is the profiled one's, so what came in this run is scaled from its time to `iteration_s`.
+    """
     found = doors.kinds_get(account)
     if len(found) < 2:
         return []
-    scale = iteration_s / found[0].profiled_ns if found[0].profiled_ns else 1e-9
+    first = found[0]
+    scale = iteration_s / first.duration_ns if first.seen and first.duration_ns else 1e-9
     return [
         {
             "ordinals": kind.ordinals,
             "held_bytes": kind.held_bytes,
-            "time_s": [t * scale for t in kind.time_ns],
+            "time_s": [t * (scale if kind.seen else 1e-9) for t in kind.time_ns],
             "allocations": kind.allocations,
             "residue_bytes": kind.residue_bytes,
-            "iteration_s": kind.duration_ns * scale,
+            "iteration_s": kind.duration_ns * (scale if kind.seen else 1e-9),
             "seen": kind.seen,
             "followed_by": kind.followed_by[: len(found)],
         }
@@ -117,7 +123,8 @@ def _solo_times(
     end_ns = curve.time_ns[-1]
     if found and found.iteration_s is not None:
         return [t / 1e9 for t in curve.time_ns], max(found.iteration_s, end_ns / 1e9)
-    if end_ns < _DISTURBED * solo_ns:  # by jobs that were setting up
-        solo_ns = end_ns
-    scale = min(1.0, solo_ns / end_ns) if end_ns else 1.0
-    return [t * scale / 1e9 for t in curve.time_ns], solo_ns / 1e9
+    duration_ns = max(curve.duration_ns, end_ns)
+    if duration_ns < _DISTURBED * solo_ns:  # by jobs that were setting up
+        solo_ns = duration_ns
+    scale = min(1.0, solo_ns / duration_ns) if duration_ns else 1.0
+    return [t * scale / 1e9 for t in curve.time_ns], max(solo_ns, round(end_ns * scale)) / 1e9

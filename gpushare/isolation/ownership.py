@@ -1,6 +1,7 @@
 """Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with
 (the script's folder, `PYTHONPATH`, what the script appends), else shared by all. A folder of installed packages is
-shared even if `PYTHONPATH` names it: a compiled package can be loaded once in a process.
+shared even if `PYTHONPATH` names it, this interpreter's or any with a `.dist-info`: compiled packages can be loaded
+once in a process.
 """
 
 from __future__ import annotations
@@ -28,15 +29,21 @@ def install(on_change: Callable[[JobContext], object]) -> None:
     :param on_change: is told of jobs that changed theirs.
     """
     global _shared_path, _on_change
-    given = {os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    _shared_path = frozenset(vars(sys)["path"]) - (given - _installed())
+    given = os.environ.get("PYTHONPATH")
+    entries = {os.path.abspath(entry) for entry in given.split(os.pathsep)} if given else set()
+    _shared_path = frozenset(vars(sys)["path"]) - {entry for entry in entries if not _is_installed(entry)}
     _on_change = on_change
 
 
-def _installed() -> set[str]:
-    """Where Python and its packages are, as this interpreter has them."""
-    folders = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
-    return {os.path.abspath(folder) for folder in folders}
+def _is_installed(folder: str) -> bool:
+    """Whether it is one of this interpreter's own, or an installer has put packages there."""
+    own = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    if folder in map(os.path.abspath, own):
+        return True
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def enter(job: JobContext) -> None:

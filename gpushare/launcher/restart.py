@@ -28,14 +28,14 @@ def groups(run: Run) -> list[list[int]]:
 
 
 def plan_for(run: Run, group: Sequence[int]) -> RunPlan:
-    """The same for some of the jobs (their places in `run`), with what was measured of them and the budget as it was
-    last. Input that was read is not there again."""
+    """The same for some of the jobs (their places in `run`), with what was measured of them and the budget that was
+    set last. Input that was read is not there again."""
     plan = run.plan
     return replace(
         plan,
         jobs=[plan.jobs[index] for index in group],
         profiles=[run.profiles.get(index) or plan.profiles[index] for index in group],
-        budget_bytes=run.budget_bytes,
+        budget_bytes=run.budget_to_be,
         give_input=False,
     )
 

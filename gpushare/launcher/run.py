@@ -19,7 +19,7 @@ from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
 from gpushare.launcher.running import Listener
-from gpushare.profiles import Profile
+from gpushare.profiles import Profile, store
 from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
@@ -61,6 +61,7 @@ class Run:
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
+        self.keys = [store.key_for(job, plan.device.kind) for job in plan.jobs]  # of their profiles
         self._logs = logs
         self._screen = screen
         self._trace = trace
@@ -72,6 +73,7 @@ class Run:
         self._host: HostProcess | None = None
         self._timers: list[threading.Timer] = []
         self._budget = BudgetQuestions()
+        self.budget_to_be = plan.budget_bytes  # once what the jobs hold fits
 
     @property
     def exit_code(self) -> int:
@@ -87,7 +89,7 @@ class Run:
 
     @property
     def budget_bytes(self) -> int:
-        """As it is now, or was last: `gpushare budget` changes it."""
+        """In force now, or last: `gpushare budget` changes it."""
         return self.telemetry.pool().budget_bytes or self.plan.budget_bytes
 
     def waits(self) -> list[Wait]:
@@ -185,6 +187,7 @@ class Run:
         if "failed" in answer:
             return answer
         if answer["refused"] is None:
+            self.budget_to_be = answer["wanted_bytes"]
             self._screen.note(f"the budget is to be {format_bytes(answer['wanted_bytes'])}")
         return {**answer, "budget_bytes": self.budget_bytes}
 

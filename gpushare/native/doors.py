@@ -14,20 +14,18 @@ ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
 
 @dataclass(frozen=True)
 class NativeCurve:
-    """One iteration of a job: held bytes and nanoseconds since its door, by allocation ordinal."""
+    """One iteration of a job: held bytes and nanoseconds since its door, by allocation ordinal; how long it takes."""
 
     held_bytes: list[int]
     time_ns: list[int]
     residue_bytes: int
+    duration_ns: int
     version: int
 
 
 @dataclass(frozen=True)
 class NativeKind:
-    """A kind of a job's iterations, its curve in steps (`gs_kind`): bytes, and nanoseconds since the start.
-
-    `profiled_ns`: how long iterations like the profiled one take by now.
-    """
+    """A kind of a job's iterations, its curve in steps (`gs_kind`): bytes, and nanoseconds since the start."""
 
     ordinals: list[int]
     held_bytes: list[int]
@@ -37,11 +35,13 @@ class NativeKind:
     duration_ns: int
     seen: int
     followed_by: list[int]
-    profiled_ns: int = 0
 
 
 def kinds_get(account: int) -> list[NativeKind]:
-    """Kinds of iterations that the job has shown, in the order in which they came."""
+    """Kinds of the job's iterations: those given, then in the order in which they came.
+
+    Counts are those since the job began; a kind that has not come has the times that were given.
+    """
     found = []
     for index in range(Kind.MOST):
         kind = Kind()
@@ -57,7 +57,6 @@ def kinds_get(account: int) -> list[NativeKind]:
                 duration_ns=kind.duration_ns,
                 seen=kind.seen,
                 followed_by=list(kind.followed_by),
-                profiled_ns=kind.profiled_ns,
             )
         )
     return found
@@ -83,35 +82,36 @@ def kind_add(account: int, kind: NativeKind) -> None:
         raise NativeError(last_error())
 
 
-def curve_set(account: int, held: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> None:
-    """Give the curve of a saved profile, in bytes and nanoseconds by allocation ordinal."""
+def curve_set(
+    account: int, held: Sequence[int], time_ns: Sequence[int], residue_bytes: int, duration_ns: int
+) -> None:
+    """Give the curve of a saved profile, in bytes and nanoseconds by allocation ordinal, and how long it takes."""
     array = ctypes.c_uint64 * len(held)
-    if lib().gs_curve_set(account, array(*held), array(*time_ns), len(held), residue_bytes) != 0:
+    arrays = array(*held), array(*time_ns)
+    if lib().gs_curve_set(account, *arrays, len(held), residue_bytes, duration_ns) != 0:
         raise NativeError(last_error())
 
 
 def curve_get(account: int) -> NativeCurve | None:
     """What is known of the job's iterations; None before its profile."""
     capacity = 0
-    residue, version = ctypes.c_uint64(), ctypes.c_uint64()
+    about = (ctypes.c_uint64 * 3)()
     while True:
         array = ctypes.c_uint64 * max(capacity, 1)
         held, time_ns = array(), array()
-        length: int = lib().gs_curve_get(
-            account, held, time_ns, capacity, ctypes.byref(residue), ctypes.byref(version)
-        )
+        length: int = lib().gs_curve_get(account, held, time_ns, capacity, about)
         if length == 0:
             return None
         if length <= capacity:
-            return NativeCurve(held[:length], time_ns[:length], residue.value, version.value)
+            residue_bytes, duration_ns, version = about
+            return NativeCurve(held[:length], time_ns[:length], residue_bytes, duration_ns, version)
         capacity = length
 
 
 def curve_version(account: int) -> int | None:
     """Of the job's curve, which differs once the curve has changed; None before its profile."""
-    residue, version = ctypes.c_uint64(), ctypes.c_uint64()
-    length: int = lib().gs_curve_get(account, None, None, 0, ctypes.byref(residue), ctypes.byref(version))
-    return version.value if length else None
+    about = (ctypes.c_uint64 * 3)()
+    return about[2] if lib().gs_curve_get(account, None, None, 0, about) else None
 
 
 def profiled_log(account: int) -> bytes:

@@ -87,14 +87,18 @@ class SimulatedGovernor:
         """The clock's next value; it never goes back."""
         self._shim.gs_sim_time(self._handle, now_ns + 1)  # 0 stands for never there
 
-    def job_begin(self, held_bytes: Sequence[int], time_ns: Sequence[int], residue_bytes: int) -> int:
+    def job_begin(
+        self, held_bytes: Sequence[int], time_ns: Sequence[int], residue_bytes: int, duration_ns: int = 0
+    ) -> int:
         """A job with the curve of its profile; with an empty one it is measured first. Its account.
+
+        :param duration_ns: of an iteration; it lasts until its last allocation at least.
 
         :raises NativeError: there are 63 jobs already.
         """
         array = ctypes.c_uint64 * max(1, len(held_bytes))
         account: int = self._shim.gs_sim_job_begin(
-            self._handle, array(*held_bytes), array(*time_ns), len(held_bytes), residue_bytes
+            self._handle, array(*held_bytes), array(*time_ns), len(held_bytes), residue_bytes, duration_ns
         )
         if account < 0:
             raise NativeError("too many jobs: a host runs at most 63")

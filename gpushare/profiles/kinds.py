@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
-_STEPS, _ALLOCATIONS = 128, 1 << 20  # as the shim has them (GS_KIND_STEPS)
+MOST_KINDS = 8  # as the shim has them (GS_MOST_KINDS, GS_KIND_STEPS)
+_STEPS, _ALLOCATIONS = 128, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,23 @@ class IterationKind:
         times_s = tuple(t * factor for t in self.time_s)
         return replace(self, time_s=times_s, iteration_s=self.iteration_s * factor)
 
+    def after(self, before: IterationKind) -> IterationKind:
+        """What is known after a run that was given `before`, this one being told by it: its counts are that run's."""
+        latest = self if self.seen else before
+        followed = zip_longest(self.followed_by, before.followed_by, fillvalue=0)
+        return replace(
+            latest, seen=self.seen + before.seen, followed_by=tuple(here + there for here, there in followed)
+        )
+
     def what_is_wrong(self) -> str | None:
-        """What no measured kind can have; None if there is nothing of that sort."""
+        """What no measured kind can have; None if there is nothing of that sort.
+
+        :raises TypeError: a field is of another type.
+        """
         numbers = (*self.ordinals, *self.held_bytes, *self.followed_by)
         if not all(_is_count(n) for n in (*numbers, self.allocations, self.residue_bytes, self.seen)):
             return "a kind's sizes and counts must be numbers"
-        if not all(isinstance(t, int | float) and t >= 0 for t in (*self.time_s, self.iteration_s)):
+        if not all(is_time(t) for t in (*self.time_s, self.iteration_s)):
             return "a kind's times must be numbers of seconds"
         lengths = {len(self.ordinals), len(self.held_bytes), len(self.time_s)}
         if len(lengths) != 1 or not 0 < len(self.ordinals) <= _STEPS:
@@ -56,5 +68,10 @@ class IterationKind:
         return None
 
 
+def is_time(seconds: object) -> bool:
+    """Whether it can be one, or how long something took."""
+    return isinstance(seconds, int | float) and 0 <= seconds < 1e9
+
+
 def _is_count(number: object) -> bool:
-    return isinstance(number, int) and 0 <= number < 1 << 63
+    return isinstance(number, int) and 0 <= number < 1 << 48

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare.errors import UsageError
-from gpushare.profiles.kinds import IterationKind
+from gpushare.profiles.kinds import MOST_KINDS, IterationKind, is_time
 
 FORMAT = "gpushare-profile"
 VERSION, READ = 3, (1, 2, 3)
@@ -56,8 +56,8 @@ class Profile:
         return sum(kind.seen * kind.iteration_s for kind in self.kinds) / seen
 
     def refining(self, before: Profile | None) -> Profile:
-        """With what an earlier profile of the same job knows better: what can only be measured with no job beside, and
-        kinds of iterations that this run did not come to."""
+        """What is known after a run that was given `before`, this one being told by it: with what can only be measured
+        while no job is beside, and with what was seen of kinds of iterations."""
         if before is None:
             return self
         found = self
@@ -66,9 +66,16 @@ class Profile:
             found = replace(
                 self.at_pace(before.iteration_s), cores_busy=before.cores_busy, python_share=python
             )
-        if len(before.kinds) > len(self.kinds):
-            found = replace(found, kinds=before.at_pace(found.iteration_s).kinds)
-        return found
+        known = before.at_pace(found.iteration_s).kinds
+        kinds = [kind.after(known[i]) if i < len(known) else kind for i, kind in enumerate(found.kinds)]
+        return replace(found, kinds=tuple(kinds) or known)
+
+    def instead_of(self, before: Profile | None) -> Profile:
+        """Measured anew, without `before` being given: with what only a run to the job's end shows."""
+        if before is None:
+            return self
+        kinds = before.at_pace(self.iteration_s).kinds or self.kinds
+        return replace(self, iterations=before.iterations, kinds=kinds)
 
     def at_pace(self, iteration_s: float) -> Profile:
         """As if the profiled iteration took so long, and those of other kinds as much longer or shorter."""
@@ -112,9 +119,10 @@ class Profile:
         body = {k: v for k, v in content.items() if k not in ("format", "version", "command")}
         try:
             found = Profile.from_host(content["command"], body)
+            wrong = found.what_is_wrong()
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{where} is damaged: {error}") from None
-        if wrong := found.what_is_wrong():
+        if wrong:
             raise UsageError(f"{where} is damaged: {wrong}")
         return found
 
@@ -123,7 +131,7 @@ class Profile:
         sizes = (*self.held_bytes, self.residue_bytes, self.peak_held_bytes, self.page_bytes)
         if not all(isinstance(n, int) and n >= 0 for n in sizes) or self.page_bytes == 0:
             return "sizes must be numbers of bytes"
-        if not all(isinstance(t, int | float) and t >= 0 for t in (*self.time_s, self.iteration_s)):
+        if not all(is_time(t) for t in (*self.time_s, self.iteration_s)):
             return "times must be numbers of seconds"
         if self.iterations is not None and (not isinstance(self.iterations, int) or self.iterations < 1):
             return "iterations must be a number"
@@ -134,6 +142,8 @@ class Profile:
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
         if any(later < earlier for earlier, later in pairwise(self.time_s)):
             return "the times of its curve go back"
+        if len(self.kinds) > MOST_KINDS:
+            return f"it has more than {MOST_KINDS} kinds of iterations"
         if any(len(kind.followed_by) > len(self.kinds) for kind in self.kinds):
             return "a kind is followed by one that is not there"
         return next((wrong for kind in self.kinds if (wrong := kind.what_is_wrong())), None)

@@ -20,11 +20,18 @@ def directory() -> Path:
 
 
 def key_for(spec: JobSpec, device: str) -> str | None:
-    """What names the job's profile; None if what it runs can't be told from its source."""
+    """What names the job's profile; None if what it runs can't be told from its source.
+
+    To be asked before the job runs: its script may have been edited when it ends.
+    """
     if spec.source is None:
         return None
+    try:
+        source = spec.source.read_bytes()
+    except OSError:
+        return None
     what = {
-        "source": hashlib.sha256(spec.source.read_bytes()).hexdigest(),
+        "source": hashlib.sha256(source).hexdigest(),
         "kind": spec.kind,
         "args": spec.args,
         "env": sorted(spec.env.items()),
@@ -35,16 +42,11 @@ def key_for(spec: JobSpec, device: str) -> str | None:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def path_for(spec: JobSpec, device: str) -> Path | None:
-    """File of the job's profile; None as `key_for`."""
-    key = key_for(spec, device)
-    return directory() / f"{key}.json" if key else None
-
-
 def find(spec: JobSpec, device: str) -> Profile | None:
     """The saved profile; None if there is none that this version reads."""
-    path = path_for(spec, device)
-    if path is None or not path.exists():
+    key = key_for(spec, device)
+    path = directory() / f"{key}.json"
+    if key is None or not path.exists():
         return None
     try:
         return Profile.load(path)
@@ -52,11 +54,11 @@ def find(spec: JobSpec, device: str) -> Profile | None:
         return None
 
 
-def save(spec: JobSpec, device: str, profile: Profile) -> Path | None:
-    """Keep a profile; the path, or None if it can't be kept."""
-    path = path_for(spec, device)
-    if path is None:
+def save(key: str | None, profile: Profile) -> Path | None:
+    """Keep a profile under its `key_for`; the path, or None if it can't be kept."""
+    if key is None:
         return None
+    path = directory() / f"{key}.json"
     try:
         profile.save(path)
     except OSError:

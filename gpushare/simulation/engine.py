@@ -212,7 +212,8 @@ class Engine:
             if not self._window_end[0]:
                 self._window_begin = self.now_s, [r.done_s for r in self._runners]
             times_ns = [round(t * 1e9) for t in job.time_s]
-            runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes)
+            duration_ns = round(job.iteration_s * 1e9)
+            runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes, duration_ns)
         if runners:
             self._look_now()
             self._planner.plan(self.now_s, self._accounts())

@@ -78,6 +78,18 @@ class SimulatedJob:
         """All iterations, with nobody beside."""
         return sum(self.vary(i).time * self.shape(i).iteration_s for i in range(self.iterations))
 
+    @property
+    def mean_iteration_s(self) -> float:
+        """Of all iterations, with nobody beside."""
+        return self.solo_s / self.iterations
+
+    def until_all_kinds(self, most: int) -> int:
+        """Iterations until each kind that comes among the first `most` has come."""
+        if len(self.kinds) < 2:
+            return 1
+        order = [self.kind_of(n) for n in range(most)]
+        return 1 + max(order.index(kind) for kind in set(order))
+
 
 class Following:
     """Which kind of iteration comes when: each followed by the others as often as it was, evenly spread."""

@@ -32,7 +32,7 @@ def factor_of(
 
     :param mode: the policy whose permits were in force while `measured` solo seconds per second were done.
     """
-    counts = iterations_for([job.iteration_s for job in pair], _ITERATIONS)
+    counts = iterations_for([job.mean_iteration_s for job in pair], _ITERATIONS)
     jobs = [replace(job, iterations=n, arrival_s=0.0) for job, n in zip(pair, counts, strict=True)]
 
     def stp(factor: float) -> float:

@@ -72,7 +72,7 @@ def _job(job: SimulatedJob, budget_bytes: int) -> dict[str, Any]:
         "name": job.name,
         "peak_bytes": job.peak_bytes,
         "residue_bytes": job.residue_bytes,
-        "iteration_s": job.solo_s / job.iterations,
+        "iteration_s": job.mean_iteration_s,
         "kinds": len(job.kinds) or 1,
         "iterations": job.iterations,
         "threads": job.threads,

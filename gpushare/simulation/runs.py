@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Required, TypedDict, Unpack
 
+from gpushare.jobs import FIFO
+from gpushare.scheduling.order import NATIVE, QUANTUM_S
 from gpushare.scheduling.policies import MODES, POLICIES
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine
@@ -26,7 +28,9 @@ def engine_for(
     """A run of these jobs under a policy of the product, by name, that has not begun."""
     modes = MODES.get(policy, ()) if len(jobs) > 1 else ()
     known = POLICIES[policy]
-    return Engine(jobs, policy=known, mechanism=policy, budget_bytes=budget_bytes, modes=modes, **settings)
+    engine = Engine(jobs, policy=known, mechanism=policy, budget_bytes=budget_bytes, modes=modes, **settings)
+    engine.governor.order(NATIVE[FIFO], round(QUANTUM_S * 1e9))
+    return engine
 
 
 def simulate(

@@ -12,6 +12,7 @@ from gpushare.simulation.outcome import OK
 from gpushare.simulation.runs import Settings, engine_for, simulate
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
+_RARE = 100  # a kind of iterations that comes less often is not waited for
 _HEADROOM_PAGES = 2  # that the governor sets aside at first (governor.cpp)
 
 
@@ -146,8 +147,10 @@ def sweep_budgets(jobs: Sequence[SimulatedJob], points: int, page_bytes: int = P
 
 
 def _few(job: SimulatedJob, jobs: Sequence[SimulatedJob]) -> int:
-    share = _SEARCH_ITERATIONS / max(1, min(j.iterations for j in jobs))
-    return max(1, round(job.iterations * min(1.0, share)))
+    """The same part of what each job does: eight of the fewest, and until each kind of iterations has come."""
+    parts = [_SEARCH_ITERATIONS / min(j.iterations for j in jobs)]
+    parts += [j.until_all_kinds(_RARE) / j.iterations for j in jobs]
+    return max(1, round(job.iterations * min(1.0, max(parts))))
 
 
 def _pages(count: int, page_bytes: int) -> int:

@@ -75,7 +75,8 @@ class LiveScreen:
         """The picture, as of now."""
         if self._telemetry is None:
             return Text("starting")
-        held = self._telemetry.pool().held_bytes
+        pool = self._telemetry.pool()
+        held, self._budget_bytes = pool.held_bytes, pool.budget_bytes or self._budget_bytes
         self._pool.append(held)
         return Group(self._pool_lines(held), self._table(self._telemetry))
 

@@ -199,12 +199,18 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
             console.print(_bad_frees(job), markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
-        f"{format_bytes(summary['budget_bytes'])}; the pool's peak was "
+        f"{format_bytes(summary['budget_bytes'])}{_changed(summary)}; the pool's peak was "
         f"{format_bytes(summary['pool_peak_bytes'])}",
         highlight=False,
         soft_wrap=True,
     )
     console.print(_times(summary), highlight=False, soft_wrap=True)
+
+
+def _changed(summary: dict[str, Any]) -> str:
+    """`gpushare budget` did."""
+    at_end = summary.get("budget_at_end_bytes")
+    return f" ({format_bytes(at_end)} at the end)" if at_end else ""
 
 
 def _times(summary: dict[str, Any]) -> str:

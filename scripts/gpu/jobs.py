@@ -223,6 +223,16 @@ def _options(machine: Machine) -> str:
     return f"--device {machine.device} {machine.extra}".strip()
 
 
+def _cache(folder: Path) -> str:
+    """One without profiles of earlier runs; the bridge is where it is always kept."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpushare" / "bridge"
+    kept.mkdir(parents=True, exist_ok=True)
+    cache = folder / "cache"
+    (cache / "gpushare").mkdir(parents=True)
+    (cache / "gpushare" / "bridge").symlink_to(kept)
+    return str(cache)
+
+
 def _started(command: list[str], limit_s: float, machine: Machine) -> tuple[int | None, bytes, str]:
     """Exit code, stdout and the end of stderr; None and the limit if it did not end."""
     left = min(limit_s, machine.deadline - time.monotonic())
@@ -232,9 +242,7 @@ def _started(command: list[str], limit_s: float, machine: Machine) -> tuple[int 
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
-        environment["XDG_STATE_HOME"] = (
-            state  # no profile of an earlier run; the bridge stays where it is kept
-        )
+        environment |= {"XDG_STATE_HOME": state, "XDG_CACHE_HOME": _cache(Path(state))}
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, start_new_session=True
         )

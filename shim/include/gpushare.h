@@ -123,29 +123,31 @@ GS_EXPORT void gs_iteration_mark(gs_account job);
 // no longer. Returns how many were left of the last watch.
 GS_EXPORT int32_t gs_iteration_watch(gs_account job, int32_t nodes);
 // Curve of the profile: claim[k], held bytes at allocation k at most; time_ns[k] since the door.
+// duration_ns: of the whole iteration; not less than the last of the times.
 GS_EXPORT int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns,
-                           uint64_t n, uint64_t residue_bytes);
+                           uint64_t n, uint64_t residue_bytes, uint64_t duration_ns);
 // A kind of a job's iterations, its curve cut into steps: step i begins at allocation ordinal[i],
 // time_ns[i] after the iteration's start, and holds held_bytes[i] at most.
 typedef struct gs_kind {
   uint64_t allocations;                 // of an iteration
   uint64_t residue_bytes, duration_ns;  // at its end
-  uint64_t profiled_ns;                 // iterations like the profiled one take, by now
-  uint64_t seen;                        // so many, the last of them
-  uint64_t followed_by[GS_MOST_KINDS];  // so often by one of that kind
+  uint64_t seen;                        // so many were of it,
+  uint64_t followed_by[GS_MOST_KINDS];  // and so many of them were followed by that kind
   uint64_t steps;
   uint64_t ordinal[GS_KIND_STEPS], held_bytes[GS_KIND_STEPS], time_ns[GS_KIND_STEPS];
 } gs_kind;
-// -1: there are not so many.
+// The counts are those since the job began: none for a kind that was given and has not come yet,
+// whose times are those given. -1: there are not so many kinds.
 GS_EXPORT int gs_kind_get(gs_account job, uint32_t index, gs_kind* out);
-// A kind of a saved profile, in their order, after gs_curve_set. profiled_ns does not count.
+// A kind of a saved profile, in their order, after gs_curve_set.
 GS_EXPORT int gs_kind_add(gs_account job, const gs_kind* kind);
 // The log of the job's profiled iteration: records as with log_fd, but small blocks in their size
 // class. Copies up to `capacity` bytes; returns the log's bytes (0: there is none yet).
 GS_EXPORT uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity);
-// Copies up to `capacity` points; returns the curve's length (0: none yet).
+// Copies up to `capacity` points; returns the curve's length (0: none yet). about: residue in
+// bytes, how long an iteration takes, and a version, which differs once the curve has changed.
 GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns,
-                                uint64_t capacity, uint64_t* residue_bytes, uint64_t* version);
+                                uint64_t capacity, uint64_t about[3]);
 // How far a job has come: iterations, allocations into the open one, allocations of its curve (0:
 // none yet), nanoseconds of an iteration alone; and millionths of iterations done since the
 // profile, the open one's part included, each as long as its kind is against the profiled one.
@@ -241,7 +243,7 @@ GS_EXPORT void gs_sim_end(gs_sim* sim);
 GS_EXPORT void gs_sim_time(gs_sim* sim, uint64_t now_ns);  // 1 at the beginning; never backwards
 // With the curve of a profile, or n = 0: its first two iterations run alone. -1: too many jobs.
 GS_EXPORT gs_account gs_sim_job_begin(gs_sim* sim, const uint64_t* held, const uint64_t* time_ns,
-                                      uint64_t n, uint64_t residue_bytes);
+                                      uint64_t n, uint64_t residue_bytes, uint64_t duration_ns);
 // These answer 0: it goes on; 1: it waits; 2: it is refused, see gs_sim_refusal; -1: no such job. A
 // job that waits is looked at again, once its bit is in gs_sim_ready, before it does anything else.
 GS_EXPORT int gs_sim_hold(gs_sim* sim, gs_account job, uint64_t bytes);   // its next allocation

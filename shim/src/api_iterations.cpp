@@ -21,7 +21,7 @@ void gs_iteration_mark(gs_account job) {
 }
 
 int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
-                 uint64_t residue_bytes) {
+                 uint64_t residue_bytes, uint64_t duration_ns) {
   Runtime* r = active();
   if (!r || !is_job(job) || n == 0 || n > Recorder::kCapacity) return fail("no such job or curve");
   uint64_t page = r->governor().pool().page_bytes();
@@ -29,12 +29,12 @@ int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, 
   std::transform(held, held + n, pages.begin(),
                  [page](uint64_t b) { return static_cast<uint32_t>((b + page - 1) / page); });
   r->governor().set_curve(static_cast<uint32_t>(job), std::move(pages), {time_ns, time_ns + n},
-                          (residue_bytes + page - 1) / page);
+                          (residue_bytes + page - 1) / page, duration_ns);
   return 0;
 }
 
 uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_t capacity,
-                      uint64_t* residue_bytes, uint64_t* version) {
+                      uint64_t about[3]) {
   Runtime* r = active();
   if (!r || !is_job(job)) return 0;
   uint64_t page = r->governor().pool().page_bytes(), length = 0;
@@ -44,8 +44,9 @@ uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_
       held[i] = a.curve.held(i) * page;
       time_ns[i] = a.curve.time(i);
     }
-    *residue_bytes = a.curve.residue() * page;
-    *version = a.curve_version;
+    about[0] = a.curve.residue() * page;
+    about[1] = a.curve.duration_ns();
+    about[2] = a.curve_version;
   });
   return length;
 }

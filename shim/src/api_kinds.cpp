@@ -16,8 +16,9 @@ void tell(const IterationKinds::Kind& kind, uint64_t page_bytes, gs_kind* out) {
   out->allocations = kind.curve.length();
   out->residue_bytes = kind.curve.residue() * page_bytes;
   out->duration_ns = f.time(f.length());
-  out->seen = kind.seen;
-  std::ranges::copy(kind.followed_by, out->followed_by);
+  out->seen = kind.seen - kind.seen_before;
+  for (uint32_t i = 0; i < IterationKinds::kMost; ++i)
+    out->followed_by[i] = kind.followed_by[i] - kind.followed_before[i];
   out->steps = f.length();
   for (uint32_t i = 0; i < f.length(); ++i) {
     out->ordinal[i] = f.ordinal(i);
@@ -49,6 +50,7 @@ Curve curve_of(const gs_kind& kind, uint64_t page_bytes) {
   Curve curve;
   curve.set(std::move(held), std::move(time_ns), (kind.residue_bytes + page_bytes - 1) / page_bytes,
             kind.duration_ns);
+  curve.came_in_steps({kind.ordinal, kind.ordinal + kind.steps});
   return curve;
 }
 
@@ -63,7 +65,6 @@ int gs_kind_get(gs_account job, uint32_t index, gs_kind* out) {
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
     found = index < a.iteration_kinds.count();
     if (found) tell(a.iteration_kinds.kind(index), r->governor().pool().page_bytes(), out);
-    out->profiled_ns = a.curve.duration_ns();
   });
   return found ? 0 : fail("no such kind");
 }

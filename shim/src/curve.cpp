@@ -53,6 +53,7 @@ bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_
   // An iteration of another sort has other times; its bytes count all the same.
   bool alike = known() && n * 10 >= length() * 9 && n * 9 <= length() * 10;
   uint32_t old = length();
+  uint64_t weight = times_given_ ? 0 : 3;  // of what was known, to one of this iteration
   if (n > old) {
     held_.resize(n, 0);
     time_.resize(n, 0);
@@ -66,13 +67,14 @@ bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_
     if (i >= old)
       time_[i] = r.time(i);
     else if (alike)
-      time_[i] = (3 * time_[i] + r.time(i)) / 4;
+      time_[i] = (weight * time_[i] + r.time(i)) / (weight + 1);
   }
   residue_ = std::max(residue_, residue_pages);
   if (old == 0)
     duration_ns_ = duration_ns;
   else if (alike)
-    duration_ns_ = (3 * duration_ns_ + duration_ns) / 4;
+    duration_ns_ = (weight * duration_ns_ + duration_ns) / (weight + 1);
+  if (alike) times_given_ = false;
   if (rose) rebuild_claim();
   return rose;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace gpushare {
@@ -64,14 +65,22 @@ class Curve {
   }
   void set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,
            uint64_t duration_ns);
+  // It is from a saved profile, cut into steps that begin at these allocations, each with the most
+  // held in it. The times of the first iteration that is like it replace those given.
+  void came_in_steps(std::vector<uint32_t> begins) {
+    steps_ = std::move(begins);
+    times_given_ = true;
+  }
+  const std::vector<uint32_t>& steps() const { return steps_; }  // empty: it was recorded
   // Maximum of bytes, moving average of times. True if the claim rose.
   bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
 
  private:
   void rebuild_claim();
-  std::vector<uint32_t> held_, claim_;
+  std::vector<uint32_t> held_, claim_, steps_;
   std::vector<uint64_t> time_;
   uint64_t residue_ = 0, duration_ns_ = 0;
+  bool times_given_ = false;
 };
 
 }  // namespace gpushare

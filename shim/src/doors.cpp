@@ -190,10 +190,10 @@ void Governor::close(Account& a) {
 }
 
 void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
-                         uint64_t residue_pages) {
+                         uint64_t residue_pages, uint64_t duration_ns) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
-  uint64_t duration = time_ns.empty() ? 0 : time_ns.back();
+  uint64_t duration = std::max(duration_ns, time_ns.empty() ? 0 : time_ns.back());
   uint64_t peak = held.empty() ? 0 : *std::max_element(held.begin(), held.end());
   a.curve.set(std::move(held), std::move(time_ns), residue_pages, duration);
   a.forecast.follow(a.curve, false);

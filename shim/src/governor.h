@@ -185,8 +185,9 @@ class Governor {
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
   // One of the kinds of iterations of a saved profile, after its curve.
   void add_kind(uint32_t id, Curve curve, uint64_t seen, std::span<const uint64_t> followed_by);
+  // An iteration takes `duration_ns`, and no less than until its last allocation.
   void set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
-                 uint64_t residue_pages);
+                 uint64_t residue_pages, uint64_t duration_ns = 0);
   PoolState pool_state();
   // What a script may ask of its memory; see usage.cpp.
   gs_memory memory(uint32_t id);

@@ -22,9 +22,26 @@ uint32_t peak(const Recorder& r) {
   return most;
 }
 
+// The same for a curve of which only the most in each step is known.
+uint32_t difference_in_steps(const Recorder& r, const Curve& c) {
+  uint32_t most = 0;
+  for (size_t s = 0; s < c.steps().size(); ++s) {
+    uint64_t begin = c.steps()[s];
+    uint64_t end = s + 1 < c.steps().size() ? c.steps()[s + 1] : c.length();
+    uint32_t here = 0, there = 0;
+    for (uint64_t i = begin; i < end; ++i)
+      there = std::max(there, c.held(static_cast<uint32_t>(i)));
+    uint64_t first = begin * r.length() / c.length(), last = end * r.length() / c.length();
+    for (uint64_t i = first; i < last; ++i) here = std::max(here, r.held(static_cast<uint32_t>(i)));
+    if (first < last) most = std::max(most, apart(here, there));
+  }
+  return most;
+}
+
 // The largest difference, in pages, of points at the same parts of their lengths.
 uint32_t difference(const Recorder& r, const Curve& c) {
   uint32_t most = apart(peak(r), peak(c));
+  if (!c.steps().empty()) return std::max(most, difference_in_steps(r, c));
   for (uint64_t i = 0; i < kSamples; ++i) {
     auto here = static_cast<uint32_t>(i * r.length() / kSamples);
     auto there = static_cast<uint32_t>(i * c.length() / kSamples);
@@ -40,9 +57,9 @@ void IterationKinds::add(Curve curve, uint64_t seen, std::span<const uint64_t> f
   Kind& kind = kinds_.emplace_back();
   kind.curve = std::move(curve);
   kind.forecast.follow(kind.curve, false);
-  kind.seen = seen;
-  std::ranges::copy(followed_by.first(std::min<size_t>(followed_by.size(), kMost)),
-                    kind.followed_by);
+  kind.seen = kind.seen_before = seen;
+  for (size_t i = 0; i < std::min<size_t>(followed_by.size(), kMost); ++i)
+    kind.followed_by[i] = kind.followed_before[i] = followed_by[i];
 }
 
 void IterationKinds::begin() {

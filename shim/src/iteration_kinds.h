@@ -25,6 +25,8 @@ class IterationKinds {
     Forecast forecast;
     uint64_t seen = 0;
     uint64_t followed_by[kMost] = {};
+    uint64_t seen_before = 0;  // of these, in an earlier run
+    uint64_t followed_before[kMost] = {};
   };
 
   // A kind that an earlier run of the job knew, with how often it was seen and what followed.

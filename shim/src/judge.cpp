@@ -47,9 +47,16 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
   return is_safe(open, count, limit - held_ - n);
 }
 
+// Between a job's first iteration and the one that is measured it holds little and its need is not
+// known yet. A job that has come as far itself does not wait for that: each could wait for the
+// other.
 bool Governor::others_measured(const Account& a) const {
-  for (const Account& o : accounts())
-    if (o.open && o.alone && o.id != a.id) return true;
+  auto begun = [&](const Account& o) { return telemetry_->slot(o.id, kIterations) > 0; };
+  for (const Account& o : accounts()) {
+    if (!o.id || o.id == a.id) continue;
+    bool between = o.live_job() && !o.curve.known() && begun(o) && !begun(a);
+    if (o.open ? o.alone : between) return true;
+  }
   return false;
 }
 

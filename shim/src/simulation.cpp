@@ -37,12 +37,13 @@ Simulation::Simulation(Policy policy, uint64_t page_bytes, uint64_t budget_pages
 Simulation::~Simulation() { telemetry_.close(); }
 
 uint32_t Simulation::begin_job(std::vector<uint32_t> held, std::vector<uint64_t> time_ns,
-                               uint64_t residue) {
+                               uint64_t residue, uint64_t duration_ns) {
   OwnClock clock(&now_ns_);
   int32_t id = governor_->begin_job(held.empty() ? 1 : 0);
   if (id < 0) return 0;
   auto account = static_cast<uint32_t>(id);
-  if (!held.empty()) governor_->set_curve(account, std::move(held), std::move(time_ns), residue);
+  if (!held.empty())
+    governor_->set_curve(account, std::move(held), std::move(time_ns), residue, duration_ns);
   governor_->thread_enters(account);
   return account;
 }

@@ -44,13 +44,13 @@ void gs_sim_end(gs_sim* s) { delete s; }
 void gs_sim_time(gs_sim* s, uint64_t now_ns) { s->set_time(now_ns); }
 
 gs_account gs_sim_job_begin(gs_sim* s, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
-                            uint64_t residue_bytes) {
+                            uint64_t residue_bytes, uint64_t duration_ns) {
   if (n > Recorder::kCapacity) return -1;
   std::vector<uint32_t> held_pages(n);
   std::transform(held, held + n, held_pages.begin(),
                  [s](uint64_t b) { return static_cast<uint32_t>(pages(s, b)); });
-  uint32_t id =
-      s->begin_job(std::move(held_pages), {time_ns, time_ns + n}, pages(s, residue_bytes));
+  uint32_t id = s->begin_job(std::move(held_pages), {time_ns, time_ns + n}, pages(s, residue_bytes),
+                             duration_ns);
   return id ? static_cast<gs_account>(id) : -1;
 }
 

@@ -287,6 +287,29 @@ void a_set_up_leaves_the_others_their_room() {
   CHECK(got);
 }
 
+// Job 1 has ended its first iteration, and the next one is measured: job 2 may not set up with what
+// that needs.
+void a_set_up_waits_between_first_iterations() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(1);
+  Job one{w, 1}, two{w, 2};
+  one.iterate(30, 2);
+  w.governor.mark(1);
+  std::atomic<bool> got{false};
+  std::thread t([&] {
+    while (two.pages.size() < 20) two.take();
+    got = true;
+    two.end();
+  });
+  std::this_thread::sleep_for(milliseconds(100));
+  CHECK(w.telemetry.slot(2, kState) == kWaitingForMemory && two.pages.empty());
+  for (int n = 0; n < 3; ++n) one.iterate(30, 2);
+  CHECK(!got);
+  one.end();
+  t.join();
+  CHECK(got);
+}
+
 // Two first iterations that don't fit side by side, with nothing known of either: the graph's first
 // node puts them at the door one after the other, and what the other sets up waits meanwhile.
 void first_iterations_take_turns() {
@@ -556,6 +579,7 @@ int main() {
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();
   first_iterations_take_turns();
+  a_set_up_waits_between_first_iterations();
   a_set_up_waits_for_a_profile();
   a_job_waits_for_a_place();
   two_that_exclude_each_other();

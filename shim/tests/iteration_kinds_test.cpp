@@ -91,6 +91,61 @@ void kinds_of_an_earlier_run_are_known() {
   CHECK(job.kinds.likely() == &job.kinds.kind(1));  // followed the large one
 }
 
+// A curve as a profile file has it: a few steps, each with the most in it.
+Curve in_steps(const IterationKinds::Kind& kind) {
+  const Forecast& f = kind.forecast;
+  std::vector<uint32_t> held(kind.curve.length()), begins;
+  std::vector<uint64_t> time_ns(kind.curve.length());
+  for (uint32_t s = 0; s < f.length(); ++s) {
+    begins.push_back(f.ordinal(s));
+    uint32_t end = s + 1 < f.length() ? f.ordinal(s + 1) : kind.curve.length();
+    for (uint32_t i = f.ordinal(s); i < end; ++i) held[i] = f.held(s), time_ns[i] = f.time(s);
+  }
+  Curve curve;
+  curve.set(std::move(held), std::move(time_ns), kind.curve.residue(), kind.curve.duration_ns());
+  curve.came_in_steps(std::move(begins));
+  return curve;
+}
+
+// Teeth that are higher than kinds may differ, and more of them than there are steps: evaluation
+// of many batches inside of an iteration.
+void teeth(Job& job) {
+  job.begin();
+  job.allocate(kLarge, 0, kAllocations);
+  for (uint32_t i = 0; i < 4000; ++i) job.allocate({i % 5 * 10, 512, 2}, 1, 2);
+  job.end();
+}
+
+void a_curve_in_steps_is_known_again() {
+  Job before;
+  for (int n = 0; n < 3; ++n) teeth(before), before.iterate(kSmall);
+  CHECK(before.kinds.count() == 2);
+  Job job;
+  for (uint32_t i = 0; i < 2; ++i)
+    job.kinds.add(in_steps(before.kinds.kind(i)), before.kinds.kind(i).seen, {});
+  for (int n = 0; n < 3; ++n) teeth(job), job.iterate(kSmall);
+  CHECK(job.kinds.count() == 2);
+  for (uint32_t i = 0; i < 2; ++i)
+    CHECK(job.kinds.kind(i).seen == 6 && job.kinds.kind(i).seen_before == 3);
+}
+
+// Those given are of a job alone; beside others it is slower from the first iteration on.
+void times_that_were_given_are_replaced_at_once() {
+  Job before, job;
+  before.iterate(kLarge);
+  before.iterate(kSmall);
+  for (uint32_t i = 0; i < 2; ++i) job.kinds.add(in_steps(before.kinds.kind(i)), 1, {});
+  job.begin();
+  job.allocate(kLarge, 0, kAllocations);
+  job.end(2000);
+  CHECK(job.kinds.kind(0).curve.duration_ns() == 2000);
+  CHECK(job.kinds.kind(1).curve.duration_ns() == 1000);
+  job.begin();
+  job.allocate(kLarge, 0, kAllocations);
+  job.end(3000);
+  CHECK(job.kinds.kind(0).curve.duration_ns() == 2250);
+}
+
 void more_kinds_than_there_can_be_are_left_out() {
   Job job;
   Curve curve;
@@ -208,6 +263,8 @@ int main() {
   alike_iterations_are_of_one_kind();
   others_are_of_others();
   kinds_of_an_earlier_run_are_known();
+  a_curve_in_steps_is_known_again();
+  times_that_were_given_are_replaced_at_once();
   more_kinds_than_there_can_be_are_left_out();
   what_comes_next_is_what_came_next();
   the_first_allocations_tell_the_claim();

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TRAIN, Run, environment
+from conftest import Run, environment
 
 MIB = 1 << 20
 
@@ -16,6 +16,22 @@ MIB = 1 << 20
 def runtime_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of this test alone. A socket's path is short."""
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("r")))
+
+
+# Holds 64 MiB for most of each iteration: two at once are above 100 MiB.
+WIDE = """
+import sys, torch
+torch.manual_seed(1)
+model = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(int(sys.argv[1])):
+    loss = model(torch.randn(2000, 256)).square().mean()
+    held = torch.ones(16 << 20)
+    optimizer.zero_grad(); loss.backward()
+    del held
+    optimizer.step()
+    print(step, loss.item())
+"""
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -32,13 +48,12 @@ def wait_for(path: Path, text: str) -> None:
 
 
 def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: Path) -> None:
-    script = "import torch\ntorch.manual_seed(1)\n" + TRAIN.format(rows=12_000)
-    (tmp_path / "wide.py").write_text(script)
+    (tmp_path / "wide.py").write_text(WIDE)
     assert gpushare("run", "wide.py 6", "--budget", "100MiB").returncode == 0
     running = start(
         tmp_path,
-        "wide.py 160",
-        "wide.py 160",
+        "wide.py 300",
+        "wide.py 300",
         "--policy",
         "greedy",  # never takes turns, so more memory is used as soon as it is there
         "--budget",
@@ -63,15 +78,18 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         deadline = time.monotonic() + 20
         while "has 90.0 MiB" not in gpushare("budget").stdout:
             assert time.monotonic() < deadline
-        _, err = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 0, err
     assert "the budget is to be 200.0 MiB" in err
-    expected = plain("wide.py", "160").stdout
+    expected = plain("wide.py", "300").stdout
     for name in ("wide", "wide-2"):
         assert (tmp_path / "logs" / f"{name}.out").read_text() == expected
-    assert json.loads((tmp_path / "s.json").read_text())["pool_peak_bytes"] > 100 * MIB
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["pool_peak_bytes"] > 100 * MIB
+    assert (summary["budget_bytes"], summary["budget_at_end_bytes"]) == (100 * MIB, 90 * MIB)
+    assert "budget 100.0 MiB (90.0 MiB at the end)" in out
 
 
 def test_misuse(gpushare: Run) -> None:

@@ -99,3 +99,25 @@ def test_memory_wanted_while_compiling_and_held_by_who_compiles_next(gpushare: R
     iterations = [j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert iterations[1] >= 8, done.stdout + done.stderr
     assert done.returncode in (0, 1)
+
+
+LARGE_BATCH = """
+import torch
+model = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(20):
+    batch = torch.ones(16 << 20)
+    loss = model(batch[: 256 * 2000].view(2000, 256)).square().mean()
+    optimizer.zero_grad(); loss.backward()
+    del batch
+    optimizer.step()
+print("done")
+"""
+
+
+def test_batches_that_are_there_before_the_first_iteration(gpushare: Run, tmp_path: Path) -> None:
+    """What the second job sets up with is what the first one needs next, and nobody knows that yet."""
+    (tmp_path / "large.py").write_text(LARGE_BATCH)
+    done = gpushare("run", "large.py", "large.py", "--budget", "100MiB")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "large | done" in done.stdout and "large-2 | done" in done.stdout

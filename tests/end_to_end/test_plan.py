@@ -82,6 +82,28 @@ def test_kinds_of_iterations_are_kept_for_later(gpushare: Run, tmp_path: Path) -
     assert seen[0] > small["seen"] and seen[1] > large["seen"]  # those of the first run are among them
 
 
+def test_a_script_whose_last_argument_is_a_json_file(gpushare: Run) -> None:
+    planned = gpushare("plan", "train.py 9 --config other.json", "--json", "--policy", "zico")
+    assert planned.returncode == 0, planned.stderr
+    assert "train has no saved profile and runs until it is measured" in planned.stderr
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["open(__file__, 'a').write('# changed\\n')", "__import__('os').unlink(__file__)"],
+    ids=["edited", "removed"],
+)
+def test_a_profile_is_of_the_script_as_it_began(ends: str, gpushare: Run, tmp_path: Path) -> None:
+    script = TRAIN.format(rows=64)
+    (tmp_path / "changing.py").write_text(f"{script}\n{ends}\n")
+    first = gpushare("run", "changing.py 8")
+    assert first.returncode == 0 and "peaks alone sum" in first.stdout, first.stderr
+    if (tmp_path / "changing.py").exists():
+        assert "saved profile" not in gpushare("run", "changing.py 8").stderr
+    (tmp_path / "changing.py").write_text(f"{script}\n{ends}\n")
+    assert "changing starts with its saved profile" in gpushare("run", "changing.py 8").stderr
+
+
 def two_most_seen(profile: dict[str, Any]) -> list[dict[str, Any]]:
     """Kinds, the smaller one first. The first iteration, from which the weights' gradients stay, may be of a third."""
     two = sorted(profile["kinds"], key=lambda kind: -kind["seen"])[:2]

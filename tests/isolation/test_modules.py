@@ -85,13 +85,19 @@ PyMODINIT_FUNC PyInit_once_only(void) {
 """
 
 
-def test_pythonpath_may_name_the_folder_of_installed_packages(
-    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("of", ["this interpreter", "an installer"])
+def test_pythonpath_may_name_a_folder_of_installed_packages(
+    of: str, gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is found there is loaded once for all jobs: compiled packages must be. What is only in another folder of
     PYTHONPATH is each job's own, however the folder is written."""
-    packages = tmp_path / "user" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
-    packages.mkdir(parents=True)
+    packages = tmp_path / "target"
+    if of == "this interpreter":
+        packages = tmp_path / "user" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+        monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path / "user"))
+    else:  # pip install --target
+        (packages / "once_only-1.0.dist-info").mkdir(parents=True)
+    packages.mkdir(parents=True, exist_ok=True)
     source = tmp_path / "once_only.c"
     source.write_text(COMPILED)
     include = sysconfig.get_paths()["include"]
@@ -101,8 +107,25 @@ def test_pythonpath_may_name_the_folder_of_installed_packages(
     (tmp_path / "mine" / "own_one.py").write_text("import sys\nOWNER = sys.argv[1]\n")
     script = "import once_only, own_one\nprint(own_one.OWNER, once_only.__file__.endswith('once_only.so'))\n"
     (tmp_path / "job.py").write_text(script)
-    monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path / "user"))
     monkeypatch.setenv("PYTHONPATH", f"{packages}/{os.pathsep}mine")
     done = gpushare("run", "job.py one", "job.py two")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one True" in done.stdout and "two True" in done.stdout
+
+
+@pytest.mark.parametrize("pythonpath", ["", None])
+def test_without_pythonpath_the_working_directory_is_as_it_was(
+    pythonpath: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project that is installed from its own folder is on the path because of that."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if pythonpath is not None:
+        monkeypatch.setenv("PYTHONPATH", pythonpath)
+    ask = (
+        "import os, sys; sys.path.append(os.getcwd()); from gpushare.isolation import ownership; "
+        "ownership.install(print); print(os.getcwd() in ownership._shared_path)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "True\n", done.stderr

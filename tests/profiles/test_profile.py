@@ -69,7 +69,22 @@ def test_kinds_go_at_the_pace_of_the_profiled_iteration() -> None:
     assert twice.mean_iteration_s == pytest.approx(0.3) and twice.kinds[0].time_s == (0.0, 0.4)
     alone = replace(PROFILE, cores_busy=1.0, iteration_s=0.15)
     assert KINDS.refining(alone).mean_iteration_s == pytest.approx(0.075)
-    assert alone.refining(KINDS).kinds == KINDS.at_pace(0.15).kinds  # that it did not come to
+
+
+def test_a_run_adds_to_what_it_was_given() -> None:
+    third = replace(SMALL, iteration_s=0.2, seen=5, followed_by=(5, 0, 0))
+    this_run = replace(LARGE, seen=4, followed_by=(1, 0, 3)), replace(SMALL, iteration_s=9.0, seen=0), third
+    large, small, new = replace(KINDS, cores_busy=1.0, kinds=this_run).refining(KINDS).kinds
+    assert (large.seen, large.followed_by) == (14, (2, 9, 3))
+    assert (small.seen, small.iteration_s) == (30, SMALL.iteration_s)  # did not come: as it was known
+    assert new == third
+
+
+def test_a_new_measurement_keeps_what_only_whole_runs_show() -> None:
+    before = replace(KINDS, iterations=40)
+    found = replace(PROFILE, cores_busy=1.0, iteration_s=0.6).instead_of(before)
+    assert found.iterations == 40 and found.kinds == KINDS.at_pace(0.6).kinds
+    assert PROFILE.instead_of(None) == PROFILE and KINDS.instead_of(PROFILE).kinds == KINDS.kinds
 
 
 @pytest.mark.parametrize(
@@ -83,12 +98,21 @@ def test_kinds_go_at_the_pace_of_the_profiled_iteration() -> None:
         ({"followed_by": (0,) * 3}, "a kind is followed by one that is not there"),
         ({"ordinals": (1, 2)}, "steps are not in order"),
         ({"allocations": 1}, "steps are not in order"),
+        ({"held_bytes": (1 << 60, 1)}, "sizes and counts"),
+        ({"iteration_s": float("inf")}, "a kind's times must be"),
+        ({"followed_by": None}, ""),
+        ({"ordinals": 3}, ""),
     ],
 )
 def test_kinds_that_cant_be(changes: dict[str, object], message: str) -> None:
     content = replace(KINDS, kinds=(replace(LARGE, **changes), SMALL)).to_json()
     with pytest.raises(UsageError, match=f"damaged: .*{message}"):
         Profile.from_json(content, "x")
+
+
+def test_more_kinds_than_the_shim_has() -> None:
+    with pytest.raises(UsageError, match="more than 8 kinds"):
+        Profile.from_json(replace(KINDS, kinds=(LARGE,) * 9).to_json(), "x")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,12 @@ MUTANTS = [
         "if (others_measured(a) && waited_ns < kMeasureNs)\n",
         "if (false)",
     ),
+    (
+        "governor",
+        "judge.cpp",
+        "if (o.open ? o.alone : between) return true;",
+        "if (o.open && o.alone) return true;",
+    ),
     ("simulation", "judge.cpp", "a.curve.known() ? a.curve.claim(0) : 0);\n  for", "uint64_t{0});\n  for"),
     ("simulation", "judge.cpp", "? std::min(held, a.curve.residue()) : held", "? held : held"),
     ("simulation", "simulation.cpp", "if (a.in_iteration) a.recorder", "a.recorder"),

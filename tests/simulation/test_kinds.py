@@ -11,6 +11,7 @@ from shapes import PAGE, budget, profile_of
 from gpushare.profiles import IterationKind
 from gpushare.simulation import Contention, SimulatedJob, from_profile, simulate
 from gpushare.simulation.job import Following
+from gpushare.simulation.search import budgets
 
 ALLOCATIONS = 600  # of the profile
 
@@ -79,6 +80,14 @@ def test_small_iterations_find_room_beside_large_ones() -> None:
         for kinds in ((always,), (large, small))
     ]
     assert stp[0] < 1.2 and stp[1] > 1.2 * stp[0]
+
+
+def test_budgets_are_searched_with_kinds_that_come_late() -> None:
+    rare = job("a", kind(100, 1.0, (19, 1), part=0.9), kind(1000, 1.0, (1, 0), part=0.9), iterations=40)
+    steady = job("b", kind(500, 1.0, (9,), part=0.9), iterations=40)
+    assert rare.until_all_kinds(100) == 11 and steady.until_all_kinds(100) == 1
+    found = budgets([rare, steady], policy="greedy", contention=Contention(2))
+    assert found.nothing_waits >= 1500 * PAGE
 
 
 def test_a_kind_with_fewer_allocations_ends_before_the_others() -> None:
