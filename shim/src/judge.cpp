@@ -7,7 +7,8 @@
 namespace gpushare {
 
 namespace {
-constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile
+constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile,
+constexpr uint64_t kMeasureInAllNs = 60000000000;  // and in all so long: some are never measured
 constexpr uint64_t kLeaveNs =
     10000000000;  // an iteration waits this long for others at their doors
 }  // namespace
@@ -115,8 +116,9 @@ uint32_t Governor::largest_other(const Account& a) const {
 // need is known the room to run by itself, or wait until one ends. A need that is being measured is
 // waited for.
 Governor::Judged Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
-  if (others_measured(a) && waited_ns < kMeasureNs)
-    return {Verdict::kWait, {kMeasured, largest_other(a)}};
+  uint64_t before = telemetry_->slot(a.id, static_cast<Slot>(kWaitedNs + uint32_t{kMeasured} - 1));
+  bool patient = waited_ns < kMeasureNs && before < kMeasureInAllNs;
+  if (others_measured(a) && patient) return {Verdict::kWait, {kMeasured, largest_other(a)}};
   uint64_t alone = a.held.load(std::memory_order_relaxed) + n +
                    accounts_[0].held.load(std::memory_order_relaxed);
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);

@@ -287,22 +287,22 @@ void a_set_up_leaves_the_others_their_room() {
   CHECK(got);
 }
 
-// Job 1 has ended its first iteration, and the next one is measured: job 2 may not set up with what
-// that needs.
+// Where job 1 ends its first iteration and begins the one that is measured, job 2 may not set up
+// with what that needs.
 void a_set_up_waits_between_first_iterations() {
   World w(Policy::kZico, 40);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(1);
   Job one{w, 1}, two{w, 2};
   one.iterate(30, 2);
-  w.governor.mark(1);
   std::atomic<bool> got{false};
   std::thread t([&] {
-    while (two.pages.size() < 20) two.take();
+    w.governor.charge(2, 20, false, 20 * kPage);
     got = true;
+    DeviceWork none;
+    for (int n = 0; n < 20; ++n) two.pages.push_back(w.governor.hold_range(1, 2, 0, none));
     two.end();
   });
-  std::this_thread::sleep_for(milliseconds(100));
-  CHECK(w.telemetry.slot(2, kState) == kWaitingForMemory && two.pages.empty());
+  while (w.telemetry.slot(2, kState) != kWaitingForMemory) std::this_thread::yield();
   for (int n = 0; n < 3; ++n) one.iterate(30, 2);
   CHECK(!got);
   one.end();

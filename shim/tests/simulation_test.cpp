@@ -40,6 +40,25 @@ void memory_that_is_freed_lets_a_waiter_go_on() {
   CHECK_EMPTY(s.check());
 }
 
+// Job a never ends its first iteration. Each step of b's set-up waits ten seconds for its profile,
+// and after a minute none does any more.
+void a_set_up_does_not_wait_for_ever_for_a_profile() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = s.begin_job({}, {}, 0), b = s.begin_job({}, {}, 0);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 50) == Answer::kGo);
+  uint64_t now = 1, pages = 0;
+  for (int n = 0; n < 6; ++n) {
+    CHECK(s.hold(b, ++pages) == Answer::kWaits);
+    s.set_time(now += 9 * kSecond);
+    s.tick();
+    CHECK(s.look(b) == Answer::kWaits);
+    s.set_time(now += kSecond + 1);
+    s.tick();
+    CHECK(s.look(b) == Answer::kGo);
+  }
+  for (int n = 0; n < 9; ++n) CHECK(s.hold(b, ++pages) == Answer::kGo);
+}
+
 void a_door_waits_for_its_permit() {
   Simulation s(Policy::kZico, kPage, 200);
   uint32_t a = begin(s, 60), b = begin(s, 60);
@@ -277,6 +296,7 @@ void many_leave_nothing_behind() {
 
 int main() {
   memory_that_is_freed_lets_a_waiter_go_on();
+  a_set_up_does_not_wait_for_ever_for_a_profile();
   a_door_waits_for_its_permit();
   a_wedge_is_resolved_in_virtual_time();
   a_job_that_can_never_fit_is_refused_with_figures();

@@ -9,6 +9,7 @@ import pytest
 
 SHIM = Path(__file__).parent.parent.parent / "shim"
 MUTANTS = [
+    ("simulation", "judge.cpp", " && before < kMeasureInAllNs", ""),
     ("safety", "safety.cpp", "if (open[i].claim - open[i].held > available) return false;", ""),
     ("safety", "safety.cpp", "if (a_gives != b_gives) return a_gives;", ""),
     ("safety", "safety.cpp", "a.claim - a.held < b.claim - b.held", "a.claim < b.claim"),
@@ -19,8 +20,8 @@ MUTANTS = [
     (
         "governor",
         "judge.cpp",
-        "if (others_measured(a) && waited_ns < kMeasureNs)\n",
-        "if (false)",
+        "if (others_measured(a) && patient) return",
+        "if (false) return",
     ),
     (
         "governor",
@@ -54,7 +55,7 @@ MUTANTS = [
         "simulation",
         "openings.cpp",
         "if (order == 0 && take_turns(a, last) && keeps_turn(last))",
-        "if (false)",
+        "if (false) return",
     ),
     ("simulation", "openings.cpp", "if (order < 0) return {kBehind, last.id};", ""),
     ("simulation", "openings.cpp", "if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};", ""),
@@ -158,7 +159,7 @@ MUTANTS = [
         "cuda_programs",
         "foreign.cpp",
         "if (!arena_ && counts_.captures.load(std::memory_order_relaxed))",
-        "if (false)",
+        "if (false) return",
     ),
     ("cuda_programs", "heap.cpp", "bool keep = arena_;", "bool keep = false;"),
     ("cuda_programs", "device_work.cpp", "bool on_cpu = stream == Fences::kGone;", "bool on_cpu = false;"),
