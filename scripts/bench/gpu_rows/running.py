@@ -166,7 +166,7 @@ def _shown(commands: list[list[str]], extra: Extra | None) -> str:
     """As somebody would type it in the tree."""
     before = "".join(f"{name}={value} " for name, value in (extra or {}).items())
     text = " & ".join(before + shlex.join(command) for command in commands)
-    for long, short in ((f"{ROOT}/", ""), (GPUSHARE, "gpushare"), (sys.executable, "python")):
+    for long, short in ((GPUSHARE, "gpushare"), (sys.executable, "python"), (f"{ROOT}/", "")):
         text = text.replace(long, short)
     return re.sub(re.escape(tempfile.gettempdir()) + r"/tmp\w{8}", "DIR", text)
 
