@@ -92,6 +92,7 @@ def load_job_file(path: Path) -> list[JobSpec]:
     return specs
 
 
+_LONGEST_NAME = 200
 _TYPES: dict[str, type] = {"command": str, "name": str, "cwd": str, "env": dict, "priority": int}
 
 
@@ -104,12 +105,24 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
             raise UsageError(f"{where} has an unknown key {key!r}; known are {', '.join(_TYPES)}")
         if not isinstance(value, _TYPES[key]):
             raise UsageError(f"{where}: {key} must be a {_TYPES[key].__name__}, but got {value!r}")
-    cwd = (path.parent / table.get("cwd", ".")).resolve()
+    if (name := table.get("name")) is not None and not _can_name_files(name):
+        raise UsageError(
+            f"{where}: a name must do for files: 1 to {_LONGEST_NAME} bytes without '/', not {name!r}"
+        )
+    try:
+        cwd = (path.parent / table.get("cwd", ".")).resolve()
+    except ValueError as error:
+        raise UsageError(f"{where}: cwd can't be read: {error}") from None
     if not cwd.is_dir():
         raise UsageError(f"{where}: the directory {cwd} does not exist")
     spec = parse_job(table["command"], cwd)
     env = {str(k): str(v) for k, v in table.get("env", {}).items()}
     return replace(spec, name=table.get("name", spec.name), env=env, priority=table.get("priority", 0))
+
+
+def _can_name_files(name: str) -> bool:
+    taken = name in (".", "..") or any(not c.isprintable() or c == "/" for c in name)
+    return not taken and 1 <= len(name.encode(errors="replace")) <= _LONGEST_NAME
 
 
 def with_unique_names(specs: Sequence[JobSpec]) -> list[JobSpec]:

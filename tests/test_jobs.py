@@ -49,6 +49,11 @@ def test_job_file(tmp_path: Path) -> None:
         ("[[job]]\ncommand = 'a.py'\nnmae = 'x'", "unknown key 'nmae'"),
         ("[[job]]\ncommand = 3", "command must be a str"),
         ("[[job]", "can't be read"),
+        ("[[job]]\ncommand = 'a.py'\nname='a/b'", "must do for files"),
+        ("[[job]]\ncommand = 'a.py'\nname='..'", "must do for files"),
+        ("[[job]]\ncommand = 'a.py'\nname='a\\u0000'".replace("'", '"'), "must do for files"),
+        ("[[job]]\ncommand = 'a.py'\nname=''", "must do for files"),
+        ('[[job]]\ncommand = "a.py"\ncwd="a\\u0000"', "cwd can't be read"),
         ("[[job]]\ncommand = 'a.py'\nname='x'\n[[job]]\ncommand='b.py'\nname='x'", "2 jobs named 'x'"),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 
 import click
 
 from gpushare import __version__
+from gpushare.commands import common
 from gpushare.commands.budget import budget
 from gpushare.commands.plan import plan
 from gpushare.commands.profile import profile
@@ -32,14 +34,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a job may write what the terminal can't show
+    code = _run()
+    common.let_go()
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
-        sys.exit(cli.main(standalone_mode=False))
+        code: int | None = cli.main(standalone_mode=False)
+        return code or 0
     except GpushareError as error:
-        print(f"gpushare: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        common.say(str(error))
+        return error.exit_code
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        with contextlib.suppress(OSError):
+            error.show()
+        return 2
     except (click.Abort, KeyboardInterrupt):
-        print("gpushare: interrupted before anything ran", file=sys.stderr)
-        sys.exit(130)
+        common.say("interrupted before anything ran")
+        return 130

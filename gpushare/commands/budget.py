@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import click
 import psutil
 
@@ -49,7 +51,9 @@ def budget(size: str | None, process: int | None) -> int:
 def _only_run() -> int:
     found = running.processes()
     if not found:
-        raise UsageError("no run of yours is under way")
+        raise UsageError(
+            f"no run of yours is under way, or it was started with another TMPDIR than {tempfile.gettempdir()}"
+        )
     if len(found) > 1:
         raise UsageError(f"several runs are under way; say --run with one of {', '.join(map(str, found))}")
     return found[0]

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 import click
 import rich.console
@@ -69,12 +70,33 @@ class Console(rich.console.Console):
         raise
 
 
+def say(text: str) -> None:
+    """A line of gpushare's own on stderr; where that is gone, nothing."""
+    try:
+        print(f"gpushare: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        _drop(sys.stderr)
+
+
+def let_go() -> None:
+    """At the end of the program: what can't be written any more must not change its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+    # What is still in the buffer would fail once more when the interpreter ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def to_stdout(show: Callable[[], None], what: str) -> None:
     """Run `show`, which prints; a full disk or a closed pipe is told on stderr and changes no exit code."""
     try:
         show()
         sys.stdout.flush()
     except OSError as error:
-        print(f"gpushare: {what} could not be printed: {error.strerror}", file=sys.stderr)
-        # What is still in the buffer would fail once more when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(f"{what} could not be printed: {error.strerror}")
+        _drop(sys.stdout)

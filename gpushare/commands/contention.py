@@ -12,8 +12,8 @@ from gpushare.jobs import JobSpec
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
-from gpushare.simulation import SimulatedJob, from_profile
-from gpushare.simulation.learning import factor_of
+from gpushare.simulation import SimulatedJob, from_profile, learning
+from gpushare.simulation.job import steps_for
 
 _LEAST_S = 2.0  # in a mode, for its yield to count
 DEFAULT, LEARNED, GIVEN = "default", "learned", "given"
@@ -78,8 +78,10 @@ def learn_from(work: Run) -> dict[str, Any] | None:
     mode, longest = max(sharing.items(), key=lambda item: float(item[1]["seconds"]))
     if longest["seconds"] < _LEAST_S:
         return None
-    jobs = [_as_counted(work, i) for i in range(2)]
-    factor = factor_of(
+    counts = learning.counts_for([work.profiles[i].mean_iteration_s for i in range(2)])
+    steps = steps_for(counts, learning.MOST_EVENTS)
+    jobs = [_as_counted(work, i, steps) for i in range(2)]
+    factor = learning.factor_of(
         jobs,
         mode=mode,
         measured=longest["yield"],
@@ -93,11 +95,13 @@ def learn_from(work: Run) -> dict[str, Any] | None:
     return {"this_run": factor, "factor": kept.factor, "runs": kept.runs}
 
 
-def _as_counted(work: Run, index: int) -> SimulatedJob:
+def _as_counted(work: Run, index: int, steps: int) -> SimulatedJob:
     """The job with the solo time by which the run's yields were counted."""
     profile, result = work.profiles[index], work.results[index]
     solo_s = work.yields["solo_s"].get(str(result.account))
     scale = solo_s / profile.iteration_s if solo_s and profile.iteration_s else 1.0
     times = tuple(t * scale for t in profile.time_s)
     counted = replace(profile.at_pace(profile.iteration_s * scale), time_s=times)
-    return from_profile(counted, result.name, iterations=1, threads=threads_of(profile, cores_here()))
+    return from_profile(
+        counted, result.name, iterations=1, threads=threads_of(profile, cores_here()), steps=steps
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,20 +192,30 @@ def _entry(text: str) -> _Entry:
 def _with_profiles(entries: list[_Entry], device: Device) -> list[_Entry]:
     """Entries of which each has a profile: its saved one, else a new one.
 
-    :raises GpushareError: a job ended before it had one.
+    :raises UsageError: a job ended before it had one.
+    :raises RefusedError: for want of memory.
     """
     for entry in entries:
         entry.profile = entry.profile or store.find(entry.spec, device.kind)
         if entry.profile is None:
-            print(
-                f"gpushare: {entry.spec.name} has no saved profile and runs until it is measured",
-                file=sys.stderr,
-            )
-            budget_bytes, _ = common.choose_budget(None, device)
-            entry.profile, run = measure(entry.spec, device, budget_bytes)
-            if entry.profile is None:
-                raise GpushareError(why_none(run))
+            common.say(f"{entry.spec.name} has no saved profile and runs until it is measured")
+            entry.profile = _measured(entry.spec, device)
     return entries
+
+
+def _measured(spec: JobSpec, device: Device) -> Profile:
+    budget_bytes, _ = common.choose_budget(None, device)
+    found, run = measure(spec, device, budget_bytes)
+    if run.ended_by:
+        raise SystemExit(run.exit_code)
+    if found is None:
+        raise (RefusedError if run.exit_code == RefusedError.exit_code else UsageError)(why_none(run))
+    if run.exit_code:
+        result = run.results[0]
+        common.say(
+            f"{spec.name} ended as {result.status} ({result.message}) after it was measured; it is planned as measured"
+        )
+    return found
 
 
 def _jobs(
@@ -254,10 +263,9 @@ def _tell_who_never_fits(report: dict[str, Any]) -> int:
     code = 0
     for job in report["jobs"]:
         if not job["fits_alone"]:
-            print(
-                f"gpushare: {job['name']} needs at least {format_bytes(job['peak_bytes'])} by itself, and the "
-                f"budget is {format_bytes(report['budget_bytes'])}",
-                file=sys.stderr,
+            common.say(
+                f"{job['name']} needs at least {format_bytes(job['peak_bytes'])} by itself, and the "
+                f"budget is {format_bytes(report['budget_bytes'])}"
             )
             code = RefusedError.exit_code
     return code

@@ -19,6 +19,7 @@ from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, store
+from gpushare.profiles.store import ProfileError
 from gpushare.views.plain import PlainScreen
 from gpushare.views.profile import render_profile
 
@@ -40,13 +41,14 @@ def profile(
     """
     common.check_platform()
     on = devices.choose(device)
-    command = f"{job} {shlex.join(args)}" if args else job
+    script = shlex.quote(job) if args and job_specs.is_file(Path(job)) else job
+    command = f"{script} {shlex.join(args)}" if args else job
     spec = job_specs.parse_job(command)
     job_specs.check(spec)
     budget_bytes, _ = common.choose_budget(budget, on)
     found, work = measure(spec, on, budget_bytes, trace_file)
     if found is None:
-        print(f"gpushare: {why_none(work)}", file=sys.stderr)
+        common.say(why_none(work))
         return work.exit_code or GpushareError.exit_code
     _show(found, as_json)
     return work.exit_code
@@ -70,8 +72,10 @@ def measure(
     found = work.profiles.get(0)
     if found is not None and work.exit_code == 0:
         found = found.instead_of(before)
-        path = store.save(work.keys[0], found)
-        print(f"gpushare: profile saved as {path}", file=sys.stderr)
+        try:
+            common.say(f"profile saved as {store.save(work.keys[0], found)}")
+        except ProfileError as error:
+            common.say(f"the profile is not kept: {error}")
     return found, work
 
 

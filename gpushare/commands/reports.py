@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,8 @@ from gpushare.commands import common, contention
 from gpushare.launcher import explain as explained
 from gpushare.launcher.run import Run
 from gpushare.profiles import store
+from gpushare.profiles.store import ProfileError
+from gpushare.simulation import SimulationStuck
 from gpushare.views.explain import render_waits
 from gpushare.views.summary import build_summary, render_summary
 
@@ -24,22 +25,44 @@ def keep_profiles(work: Run) -> None:
         result = work.results[index]
         if result.status == "ok" and result.account:
             iterations = work.telemetry.job(result.account).iterations or None
-            store.save(work.keys[index], replace(profile, iterations=iterations))
+            try:
+                store.save(work.keys[index], replace(profile, iterations=iterations))
+            except ProfileError as error:
+                common.say(f"the profile of {result.name} is not kept: {error}")
 
 
 def tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None) -> None:
     """Print the summary of each host, and write them all to the file: restarts under `restarts` of the first."""
-    first, *later = [_summary(work) for work in runs]
-    for number, summary in enumerate([first, *later]):
+    summaries = [_summary(work) for work in runs]
+    _write(summaries, summary_file)
+    for number, summary in enumerate(summaries):
         title = f"restart {number}\n" if number else ""
         common.to_stdout(partial(_show, title, summary, console), "the summary")
-    if later:
-        first["restarts"] = later
-    if summary_file:
-        try:
-            summary_file.write_text(json.dumps(first, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            print(f"gpushare: the summary was not written: {error}", file=sys.stderr)
+
+
+def learn(runs: Sequence[Run], summary_file: Path | None) -> None:
+    """Keep what the runs have shown of pairs of jobs, and add it to the file. Ctrl-C loses no more than that."""
+    try:
+        factors = [contention.learn_from(work) for work in runs]
+    except (KeyboardInterrupt, SimulationStuck) as error:
+        common.say(f"nothing was learned of the jobs as a pair: {error or 'interrupted'}")
+        return
+    if any(factors):
+        summaries = [_summary(work) for work in runs]
+        for summary, factor in zip(summaries, factors, strict=True):
+            summary["pair_factor"] = factor
+        _write(summaries, summary_file)
+
+
+def _write(summaries: Sequence[dict[str, Any]], path: Path | None) -> None:
+    first, *later = summaries
+    if path is None:
+        return
+    text = json.dumps({**first, "restarts": later} if later else first, indent=2) + "\n"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        common.say(f"the summary was not written: {error}")
 
 
 def explain(runs: Sequence[Run], console: common.Console) -> None:
@@ -50,9 +73,9 @@ def explain(runs: Sequence[Run], console: common.Console) -> None:
         path = work.log_directory / explained.NAME
         try:
             explained.write(path, waits, names, work.telemetry.pool().start_ns)
-            print(f"gpushare: each wait is in {path}", file=sys.stderr)
+            common.say(f"each wait is in {path}")
         except OSError as error:
-            print(f"gpushare: the waits were not written: {error}", file=sys.stderr)
+            common.say(f"the waits were not written: {error}")
 
 
 def _show(title: str, summary: dict[str, Any], console: common.Console) -> None:
@@ -71,7 +94,6 @@ def _summary(work: Run) -> dict[str, Any]:
         yields=work.yields,
         duration_s=work.duration_s,
     )
-    factor = contention.learn_from(work)
     if work.budget_bytes != plan.budget_bytes:
         summary["budget_at_end_bytes"] = work.budget_bytes
-    return {**summary, "scheduler_cpu_s": work.scheduler_cpu_s, "pair_factor": factor}
+    return {**summary, "scheduler_cpu_s": work.scheduler_cpu_s, "pair_factor": None}

@@ -112,7 +112,8 @@ def run(
     reports.tell(runs, console, summary_file)
     if explain:
         reports.explain(runs, console)
-    print(f"gpushare: logs are in {logs.directory}", file=sys.stderr)
+    reports.learn(runs, summary_file)
+    common.say(f"logs are in {logs.directory}")
     return restart.exit_code(runs)
 
 

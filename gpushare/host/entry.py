@@ -107,9 +107,9 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
 
 def _listen(messages: Any, runners: list[Any], control: Control) -> None:
     for message in messages:
-        if message["op"] == "interrupt":
+        if message["op"] == "signal":
             for runner in runners:
-                runner.interrupt()
+                runner.signal(message["number"])
         elif message["op"] == "budget":
             refused = _set_budget(message["budget_bytes"])
             control.send("budget", number=message["number"], refused=refused)

@@ -21,6 +21,7 @@ from gpushare.scheduling.admission import Need
 from gpushare.scheduling.thread import SchedulerThread
 
 WARMUP_ITERATIONS = 1
+_NEWS = (signal.SIGUSR1, signal.SIGUSR2)  # for who has a handler, and no reason for the others to end
 
 
 class ProfileDone(SystemExit):
@@ -47,17 +48,19 @@ class JobRunner:
         self._control = control
         self._scheduler = scheduler
         self._page_bytes = page_bytes
-        self._interrupted = False
+        self._signalled: int | None = None  # the signal that asked it to end
         self._job: JobContext | None = None
         self._account = shim.job_begin(WARMUP_ITERATIONS, queued=True)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
-    def interrupt(self) -> None:
-        """KeyboardInterrupt in the job's thread, which stops waiting for memory."""
-        self._interrupted = True
+    def signal(self, number: int) -> None:
+        """One that has reached gpushare: KeyboardInterrupt in the job's thread, or what the script has for it."""
+        asks_to_end = number not in _NEWS
         job = self._job
-        if job and self.thread.is_alive():
-            signals.deliver(job, signal.SIGINT)
+        if asks_to_end:
+            self._signalled = number
+        if job and self.thread.is_alive() and (asks_to_end or signals.has_handler(job, number)):
+            signals.deliver(job, number)
 
     def _run(self) -> None:
         if not self._admitted():
@@ -88,15 +91,20 @@ class JobRunner:
         parts.enter(job)
         iterations.begin(job)
         self._job = job
-        if self._interrupted:  # before there was anybody to tell
+        if self._signalled:  # before there was anybody to tell
             raise KeyboardInterrupt
         return job
 
     def _ended_by(self, error: BaseException) -> Outcome:
-        if self._interrupted:
-            return Outcome("interrupted", 130, str(error) or type(error).__name__)
+        if self._signalled:
+            return Outcome("interrupted", 128 + self._signalled, str(error) or type(error).__name__)
         status = "lost" if cuda_faults.lasts(error) else "failed"
         return Outcome(status, 1, f"{type(error).__name__}: {error}")
+
+    def _ended_hard(self, error: exits.HardExit) -> Outcome:
+        if self._signalled and error.code == 128 + self._signalled:
+            return Outcome("interrupted", error.code, signal.Signals(self._signalled).name)
+        return Outcome("failed" if error.code else "ok", error.code)
 
     def _admitted(self) -> bool:
         """Whether the job may begin; waits for that. False: it was interrupted first."""
@@ -108,14 +116,15 @@ class JobRunner:
             Need(profile["residue_bytes"], profile["peak_held_bytes"]) if profile else None,
             priority=spec["priority"],
             note=lambda text: self._control.send("note", message=text),
-            given_up=lambda: self._interrupted,
+            given_up=lambda: self._signalled is not None,
         )
 
     def _never_began(self) -> None:
         self._close_outputs()
         shim.job_end(self._account)
         message = "interrupted before it began"
-        fields = {"status": "interrupted", "exit_code": 130, "message": message}
+        code = 128 + (self._signalled or signal.SIGINT)
+        fields = {"status": "interrupted", "exit_code": code, "message": message}
         self._control.send("job_ended", job=self._index, **fields)
 
     def _context(self) -> JobContext:
@@ -147,7 +156,7 @@ class JobRunner:
         except ProfileDone:
             outcome = Outcome("profiled", 0)
         except exits.HardExit as error:
-            return Outcome("failed" if error.code else "ok", error.code)
+            return self._ended_hard(error)
         except SystemExit as error:
             code_ = script.exit_code(error, job)
             outcome = Outcome("ok" if code_ == 0 else "failed", code_)
@@ -157,7 +166,7 @@ class JobRunner:
         try:
             self._wind_down(job)
         except exits.HardExit as error:
-            return Outcome("failed" if error.code else "ok", error.code)
+            return self._ended_hard(error)
         return outcome
 
     def _wind_down(self, job: JobContext) -> None:

@@ -52,6 +52,11 @@ def handler_of(job: context.JobContext, number: int) -> Any:
     return _tables.of(job).handlers.get(number, signal.SIG_DFL)
 
 
+def has_handler(job: context.JobContext, number: int) -> bool:
+    """Whether the job does something of its own about the signal, if only to ignore it."""
+    return handler_of(job, number) is not signal.SIG_DFL
+
+
 def set_handler(number: int, handler: Any) -> Any:
     """As `signal.signal`, for the calling job."""
     job = _job()
@@ -113,7 +118,7 @@ def _forward(job: context.JobContext, error: BaseException) -> None:
 
 
 def _on_host_signal(number: int, _frame: Any) -> None:
-    receivers = [job for job in list(_live) if handler_of(job, number) is not signal.SIG_DFL]
+    receivers = [job for job in list(_live) if has_handler(job, number)]
     for job in receivers:
         deliver(job, number)
     if not receivers:

@@ -15,8 +15,11 @@ _ANSWER_WITHIN_S = 10.0
 class BudgetQuestions:
     """One at a time, from the listener's thread; `answered` comes from the one that follows the host."""
 
-    def __init__(self) -> None:
+    def __init__(self, late: Callable[[int, str | None], object]) -> None:
+        """:param late: gets an answer that came after its question was given up: what was wanted, and the refusal."""
         self._asked = 0
+        self._late = late
+        self._given_up: dict[int, int] = {}
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
     def ask(self, send: Callable[[dict[str, Any]], object], wanted_bytes: int) -> dict[str, Any]:
@@ -27,12 +30,18 @@ class BudgetQuestions:
         send({"op": "budget", "number": self._asked, "budget_bytes": wanted_bytes})
         answer = self._answer(self._asked)
         if answer is None:
-            return {"failed": "the host does not answer; its jobs may be starting"}
+            self._given_up[self._asked] = wanted_bytes
+            waited = f"the host has not answered for {_ANSWER_WITHIN_S:.0f} s"
+            return {"failed": f"{waited}: if its jobs are only starting it will later, and the run says so"}
         return {"refused": answer["refused"], "wanted_bytes": wanted_bytes}
 
     def answered(self, message: dict[str, Any]) -> None:
         """The host has said something about a budget."""
-        self._answers.put(message)
+        wanted_bytes = self._given_up.pop(message["number"], None)
+        if wanted_bytes is None:
+            self._answers.put(message)
+        else:
+            self._late(wanted_bytes, message["refused"])
 
     def _answer(self, number: int) -> dict[str, Any] | None:
         """The host's, past those of questions that were given up; None if there is none in time."""

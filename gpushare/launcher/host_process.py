@@ -54,6 +54,8 @@ class HostProcess:
         """What the host says, until it is gone."""
         with self._socket.makefile("r", encoding="utf-8") as lines, contextlib.suppress(OSError):
             for line in lines:
+                if not line.endswith("\n"):
+                    return  # it died in the middle of a message
                 yield json.loads(line)
 
     def wait(self) -> int:

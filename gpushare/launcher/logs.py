@@ -31,7 +31,9 @@ class Logs:
         self._profiled: dict[Path, int] = {}  # length of what the file begins with
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self.host = (directory / "host.log").open("ab", buffering=0)
+            host = directory / "host.log"
+            host.write_bytes(b"")  # an earlier run's last words are not this one's
+            self.host = host.open("ab", buffering=0)
             self._files: dict[tuple[str, str], BinaryIO] = {
                 (name, stream): (directory / f"{name}.{stream}").open("wb", buffering=0)
                 for name in names

@@ -20,6 +20,15 @@ class Screen(Protocol):
         """A line of gpushare's own."""
 
 
+_LONGEST = 64 << 10  # of a line without its end; the log has it all
+
+
+def _worth_keeping(line: bytes) -> bytes:
+    """Of a line that has not ended: its last state, if it is redrawn. A progress bar may never end its line."""
+    begin = line.rstrip(b"\r").rfind(b"\r") + 1
+    return line[begin:][-_LONGEST:]
+
+
 class Relay:
     """One thread for all pipes. It ends when every pipe has been closed at the other end."""
 
@@ -58,8 +67,8 @@ class Relay:
         if wrong := self._logs.write(name, stream, data):
             self._screen.note(wrong)
         lines = (self._partial.pop((name, stream), b"") + data).split(b"\n")
-        if lines[-1]:
-            self._partial[name, stream] = lines[-1]
+        if rest := _worth_keeping(lines[-1]):
+            self._partial[name, stream] = rest
         for line in lines[:-1]:
             self._show(name, line)
 

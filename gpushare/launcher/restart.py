@@ -19,7 +19,7 @@ from gpushare.launcher.run import Run
 
 def groups(run: Run) -> list[list[int]]:
     """The jobs of each new host, by their places in `run`."""
-    if not run.host_died or run.interrupted:
+    if not run.host_died or run.ended_by:
         return []
     lost = [index for index, result in enumerate(run.results) if result.status == "lost"]
     if run.culprit is not None:
@@ -47,7 +47,7 @@ def execute(first: Run, again: Callable[[RunPlan, int], Run] | None) -> list[Run
     if again is None:
         return runs
     waiting = deque(plan_for(first, group) for group in groups(first))
-    while waiting and not runs[-1].interrupted:
+    while waiting and not runs[-1].ended_by:
         run = again(waiting.popleft(), len(runs))
         run.execute()
         runs.append(run)
@@ -63,7 +63,8 @@ def exit_code(runs: Sequence[Run]) -> int:
         return runs[0].exit_code
     ended = last_results(runs)
     lost = any(result.status == "lost" for result in ended)
-    return results.exit_code(ended, interrupted=any(run.interrupted for run in runs), host_died=lost)
+    ended_by = next((run.ended_by for run in runs if run.ended_by), None)
+    return results.exit_code(ended, ended_by=ended_by, host_died=lost)
 
 
 def last_results(runs: Sequence[Run]) -> list[JobResult]:

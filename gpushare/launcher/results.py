@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-OK, JOB_FAILED, USAGE, REFUSED, HOST_DIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+OK, JOB_FAILED, USAGE, REFUSED, HOST_DIED = 0, 1, 2, 3, 4
 
 
 @dataclass
@@ -21,10 +21,10 @@ class JobResult:
     account: int | None = None
 
 
-def exit_code(results: Sequence[JobResult], *, interrupted: bool, host_died: bool) -> int:
-    """Of the whole run: Ctrl-C before a dead host before a refusal before a failure."""
-    if interrupted:
-        return INTERRUPTED
+def exit_code(results: Sequence[JobResult], *, ended_by: int | None, host_died: bool) -> int:
+    """Of the whole run: a signal before a dead host before a refusal before a failure."""
+    if ended_by:
+        return 128 + ended_by
     if host_died:
         return HOST_DIED
     if any(r.status == "refused" for r in results):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any, BinaryIO, Protocol
 
 from gpushare.launcher import deaths, explain, results
@@ -19,14 +15,12 @@ from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.relay import Relay, Screen
 from gpushare.launcher.results import JobResult
 from gpushare.launcher.running import Listener
+from gpushare.launcher.signals import Signals
 from gpushare.profiles import Profile, store
 from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
-
-NAME_AFTER_S = 5.0
-KILL_AFTER_S = 30.0
 
 
 class RunScreen(Screen, Protocol):
@@ -55,7 +49,7 @@ class Run:
         self.plan = plan
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
-        self.interrupted = self.host_died = False
+        self.host_died = False
         self.culprit: int | None = None  # the job that ended the host, if that is known
         self.scheduler_cpu_s: float | None = None  # once all jobs have ended
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
@@ -71,16 +65,21 @@ class Run:
         self.telemetry = Telemetry(self._memory)
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
-        self._timers: list[threading.Timer] = []
-        self._budget = BudgetQuestions()
+        self._signals = Signals(self._unended, screen.note)
+        self._budget = BudgetQuestions(self._budget_changed)
         self.budget_to_be = plan.budget_bytes  # once what the jobs hold fits
+
+    @property
+    def ended_by(self) -> int | None:
+        """The signal that asked all jobs to end, if one did."""
+        return self._signals.ended_by
 
     @property
     def exit_code(self) -> int:
         """Of the whole command."""
         if self.failure:
             return results.USAGE
-        return results.exit_code(self.results, interrupted=self.interrupted, host_died=self.host_died)
+        return results.exit_code(self.results, ended_by=self.ended_by, host_died=self.host_died)
 
     @property
     def log_directory(self) -> Path:
@@ -99,29 +98,28 @@ class Run:
     def execute(self) -> None:
         """Start the host and follow it to its end. Main thread only."""
         started = time.monotonic()
-        before = signal.getsignal(signal.SIGINT)
-        if before is not signal.SIG_IGN:  # as nohup and shell scripts do it, and python leaves it
-            signal.signal(signal.SIGINT, self._on_interrupt)
         try:
-            host, specs, theirs = self._start()
-            host.send(self._start_message(specs))
-            for descriptor in theirs:
-                os.close(descriptor)
-            self._relay.start()
-            self._screen.start(self.telemetry)
-            listener = Listener(self._answer)
-            try:
-                done = self._follow(host)
-            finally:
-                listener.close()
-            self._end(host, done)
+            with self._signals:
+                self._execute()
         finally:
-            for timer in self._timers:
-                timer.cancel()
-            signal.signal(signal.SIGINT, before)
             self.duration_s = time.monotonic() - started
             self._screen.stop()
             self._logs.close()
+
+    def _execute(self) -> None:
+        host, specs, theirs = self._start()
+        host.send(self._start_message(specs))
+        self._signals.reach(host)  # not before: its message would come in the middle of that one
+        for descriptor in theirs:
+            os.close(descriptor)
+        self._relay.start()
+        self._screen.start(self.telemetry)
+        listener = Listener(self._answer)
+        try:
+            done = self._follow(host)
+        finally:
+            listener.close()
+        self._end(host, done)
 
     def _start(self) -> tuple[HostProcess, list[dict[str, Any]], list[int]]:
         specs: list[dict[str, Any]] = []
@@ -178,18 +176,23 @@ class Run:
         """What `gpushare budget` asks, in the listener's thread."""
         if question["op"] == "budget":
             return self._change_budget(question["budget_bytes"])
-        names = [r.name for r in self.results if r.status in ("running", "waiting")]
-        return {"jobs": names, "budget_bytes": self.budget_bytes}
+        return {"jobs": self._unended(), "budget_bytes": self.budget_bytes}
+
+    def _unended(self) -> list[str]:
+        return [r.name for r in self.results if r.status in ("running", "waiting")]
 
     def _change_budget(self, wanted_bytes: int) -> dict[str, Any]:
         assert self._host
         answer = self._budget.ask(self._host.send, wanted_bytes)
         if "failed" in answer:
             return answer
-        if answer["refused"] is None:
-            self.budget_to_be = answer["wanted_bytes"]
-            self._screen.note(f"the budget is to be {format_bytes(answer['wanted_bytes'])}")
+        self._budget_changed(answer["wanted_bytes"], answer["refused"])
         return {**answer, "budget_bytes": self.budget_bytes}
+
+    def _budget_changed(self, wanted_bytes: int, refused: str | None) -> None:
+        if refused is None:
+            self.budget_to_be = wanted_bytes
+            self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
 
     def _job_started(self, message: dict[str, Any]) -> None:
         result = self.results[message["job"]]
@@ -249,36 +252,11 @@ class Run:
         death = deaths.explain(status, self.results, self.telemetry)
         for result in self.results:
             if result.status in ("running", "waiting"):
-                result.status = "interrupted" if self.interrupted else "lost"
-        if not self.interrupted:
+                result.status = "interrupted" if self.ended_by else "lost"
+        if not self.ended_by:
             self.host_died, self.culprit = True, death.culprit
             if death.culprit is not None:
                 self.results[death.culprit].status = "crashed"
             self._screen.note(death.text)
             if tail := self._logs.host_tail():
                 self._screen.note(f"its last words:\n{tail}")
-
-    def _on_interrupt(self, _signal: int, _frame: FrameType | None) -> None:
-        host = self._host
-        if host is None:
-            raise KeyboardInterrupt
-        if self.interrupted:
-            host.kill()
-            return
-        self.interrupted = True
-        host.send({"op": "interrupt"})
-        self._timers = [
-            threading.Timer(NAME_AFTER_S, self._name_running),
-            threading.Timer(KILL_AFTER_S, host.kill),
-        ]
-        for timer in self._timers:
-            timer.daemon = True
-            timer.start()
-
-    def _name_running(self) -> None:
-        names = ", ".join(r.name for r in self.results if r.status in ("running", "waiting"))
-        with contextlib.suppress(OSError):
-            self._screen.note(
-                f"still running {NAME_AFTER_S:.0f} s after Ctrl-C: {names}; they are ended "
-                f"{KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
-            )

@@ -24,12 +24,11 @@ Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def folder() -> Path:
-    """`$XDG_RUNTIME_DIR/gpushare`, or a folder of the user's among the temporary files.
+    """A folder of the user's among the temporary files: it is the same from every login, and outlasts them.
 
     :raises OSError: it can't be made, or it is someone else's.
     """
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    path = Path(runtime) / "gpushare" if runtime else Path(tempfile.gettempdir()) / f"gpushare-{os.getuid()}"
+    path = Path(tempfile.gettempdir()) / f"gpushare-{os.getuid()}"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = path.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or not path.is_dir():

@@ -50,6 +50,7 @@ class GovernorCurve:
     held_bytes: list[int]
     time_ns: list[int]
     residue_bytes: int
+    duration_ns: int
 
 
 class SimulatedGovernor:
@@ -166,13 +167,13 @@ class SimulatedGovernor:
 
     def curve(self, account: int) -> GovernorCurve | None:
         """What is known of the job's iterations; None before its profile."""
-        capacity, residue = self.job(account).curve_length, ctypes.c_uint64()
+        capacity, about = self.job(account).curve_length, (ctypes.c_uint64 * 2)()
         if capacity == 0:
             return None
         array = ctypes.c_uint64 * capacity
         held, time_ns = array(), array()
-        self._shim.gs_sim_curve(self._handle, account, held, time_ns, capacity, ctypes.byref(residue))
-        return GovernorCurve(list(held), list(time_ns), residue.value)
+        self._shim.gs_sim_curve(self._handle, account, held, time_ns, capacity, about)
+        return GovernorCurve(list(held), list(time_ns), *about)
 
     def job(self, account: int) -> JobCounters:
         """Its counters so far."""

@@ -8,9 +8,13 @@ import json
 import os
 from pathlib import Path
 
-from gpushare.errors import UsageError
+from gpushare.errors import GpushareError, UsageError
 from gpushare.jobs import JobSpec
 from gpushare.profiles.profile import Profile
+
+
+class ProfileError(GpushareError):
+    """A profile can't be kept."""
 
 
 def directory() -> Path:
@@ -45,22 +49,26 @@ def key_for(spec: JobSpec, device: str) -> str | None:
 def find(spec: JobSpec, device: str) -> Profile | None:
     """The saved profile; None if there is none that this version reads."""
     key = key_for(spec, device)
-    path = directory() / f"{key}.json"
-    if key is None or not path.exists():
+    if key is None:
         return None
     try:
-        return Profile.load(path)
+        return Profile.load(directory() / f"{key}.json")
     except UsageError:
         return None
 
 
-def save(key: str | None, profile: Profile) -> Path | None:
-    """Keep a profile under its `key_for`; the path, or None if it can't be kept."""
+def save(key: str | None, profile: Profile) -> Path:
+    """Keep a profile under its `key_for`.
+
+    :raises ProfileError: it can't be kept.
+    """
     if key is None:
-        return None
+        raise ProfileError("what the job runs can't be told from a source file")
+    if wrong := profile.what_is_wrong():
+        raise ProfileError(wrong)
     path = directory() / f"{key}.json"
     try:
         profile.save(path)
-    except OSError:
-        return None
+    except OSError as error:
+        raise ProfileError(str(error)) from None
     return path

@@ -12,7 +12,7 @@ _SETTLING_ITERATIONS = 2  # in which those of the mode before end
 
 
 _PHASE = math.log(1.1)
-_DISTURBED = 0.8  # of the profiled time; what is left out after the last allocation is less than the rest
+_DISTURBED = 0.8  # of the profiled time: less than that is no noise
 
 
 def phase(held_bytes: Sequence[int]) -> tuple[int, ...]:
@@ -34,10 +34,11 @@ class SoloTimes:
     def __init__(self) -> None:
         self._shortest_ns: dict[int, int] = {}
 
-    def note(self, account: int, time_ns: Sequence[int]) -> None:
-        """The times of the job's curve now: without the work after its last allocation."""
+    def note(self, account: int, time_ns: Sequence[int], duration_ns: int) -> None:
+        """The times of the job's curve now, and its end: there may be work after its last allocation."""
         if time_ns:
-            self._shortest_ns[account] = min(time_ns[-1], self._shortest_ns.get(account, time_ns[-1]))
+            now_ns = max(time_ns[-1], duration_ns)
+            self._shortest_ns[account] = min(now_ns, self._shortest_ns.get(account, now_ns))
 
     def seconds(self, account: int, profiled_ns: int) -> float:
         """Of one iteration."""

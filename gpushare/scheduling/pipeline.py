@@ -8,6 +8,7 @@ rounds that fit the one is taken in which the most work is done per second.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from operator import add
 from gpushare.scheduling.snapshot import IterationCurve
 
 _CELLS = 64  # of a round
+_FINE = 2  # cells, of an iteration whose curve is looked at; else its peak is
 _ROUNDS = 24  # lengths that are tried
 _SHARES = (
     1.0,
@@ -91,6 +93,9 @@ def _turned(cells: tuple[int, ...], by: int) -> tuple[int, ...]:
 def _cells(curve: IterationCurve, repeats: int, length_s: float) -> tuple[int, ...]:
     """The most beyond its residue that the job holds in each cell of a round that it begins."""
     cell_s = length_s / _CELLS
+    if curve.duration_s < _FINE * cell_s:  # its ups and downs are finer than cells
+        cells = min(_CELLS, math.ceil(repeats * curve.duration_s / cell_s))
+        return (curve.peak_bytes - curve.residue_bytes,) * cells + (0,) * (_CELLS - cells)
     found = [0] * _CELLS
     for repeat in range(repeats):
         for step, time_s in enumerate(curve.time_s):

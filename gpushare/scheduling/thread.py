@@ -160,7 +160,7 @@ class SchedulerThread:
         for account, curve in curves.items():
             if curve:
                 self._phases[account] = meter.phase(curve.held_bytes)
-                self._solo.note(account, curve.time_ns)
+                self._solo.note(account, curve.time_ns, curve.duration_ns)
         jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         self._snapshot = replace(

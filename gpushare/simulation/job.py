@@ -121,9 +121,9 @@ def iterations_for(iteration_s: Sequence[float], longest: int) -> list[int]:
     return [max(1, min(_MOST_ITERATIONS, round(target_s / max(s, 1e-9)))) for s in iteration_s]
 
 
-def steps_for(iterations: Sequence[int]) -> int:
+def steps_for(iterations: Sequence[int], most_events: int = _MOST_EVENTS) -> int:
     """How finely to cut the curves so that a run has a bounded number of events."""
-    return max(8, min(96, _MOST_EVENTS // sum(iterations)))
+    return max(8, min(96, most_events // sum(iterations)))
 
 
 def from_profile(

@@ -14,9 +14,16 @@ from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine
 from gpushare.simulation.job import SimulatedJob, iterations_for
 
-_ITERATIONS = 8  # of the slower job
+_ITERATIONS, _FASTER = 8, 600  # of the slower job, and about the most of the faster one
 _OVERLAP = 1.2  # a pair that yields less without contention tells too little of it
 _MOST, _HALVINGS = 16.0, 12
+MOST_EVENTS = 12_000  # of a simulation, of which there are a dozen
+
+
+def counts_for(iteration_s: Sequence[float]) -> list[int]:
+    """Iterations of both jobs that are simulated: fewer of the slower one where the other is much faster."""
+    ratio = max(iteration_s) / max(min(iteration_s), 1e-9)
+    return iterations_for(iteration_s, max(2, min(_ITERATIONS, round(_FASTER / ratio))))
 
 
 def factor_of(
@@ -32,7 +39,7 @@ def factor_of(
 
     :param mode: the policy whose permits were in force while `measured` solo seconds per second were done.
     """
-    counts = iterations_for([job.mean_iteration_s for job in pair], _ITERATIONS)
+    counts = counts_for([job.mean_iteration_s for job in pair])
     jobs = [replace(job, iterations=n, arrival_s=0.0) for job, n in zip(pair, counts, strict=True)]
 
     def stp(factor: float) -> float:

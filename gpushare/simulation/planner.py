@@ -83,7 +83,7 @@ class Planner:
         if curve is None:
             return None
         self._phases[account] = meter.phase(curve.held_bytes)
-        self._solo.note(account, curve.time_ns)
+        self._solo.note(account, curve.time_ns, curve.duration_ns)
         return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
 
     def _progress(self, account: int) -> Progress | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from gpushare.jobs import FIFO
+from gpushare.scheduling.order import NATIVE
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import PAGE_BYTES, Engine
 from gpushare.simulation.job import SimulatedJob
@@ -76,6 +78,7 @@ def budgets(
     def holds(question: Callable[[Engine], bool], pages: int) -> bool:
         settings = Settings(contention=contention, page_bytes=page_bytes, record=False)
         engine = engine_for(few, policy, pages * page_bytes, **settings)
+        engine.governor.order(NATIVE[FIFO], 0)  # a quantum may be longer than these few iterations
         with engine.governor:
             return question(engine)
 

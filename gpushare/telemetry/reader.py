@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpushare.telemetry import layout
 
@@ -52,6 +53,13 @@ class Event:
     value: int
 
 
+class Wake(NamedTuple):
+    """Nanoseconds from letting a waiter go to its running again, and from there to its having the GIL."""
+
+    running_ns: int
+    gil_ns: int
+
+
 class Telemetry:
     """The telemetry memory behind a descriptor of `layout.TOTAL_BYTES` bytes."""
 
@@ -73,10 +81,11 @@ class Telemetry:
         events = [e for n in range(first, head) if (e := self._event(account, n))]
         return events, head - since - len(events)
 
-    def wakes_ns(self) -> list[int]:
-        """From letting a waiter go to its running again: the latest wake-ups of all jobs, in nanoseconds."""
+    def wakes(self) -> list[Wake]:
+        """The latest wake-ups of all jobs."""
         count = min(self.pool().wakes, layout.WAKE_ENTRIES)
-        return list(struct.unpack_from(f"<{count}Q", self._memory, layout.WAKES_AT))
+        words = struct.unpack_from(f"<{2 * count}Q", self._memory, layout.WAKES_AT)
+        return [Wake(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
     def _event(self, account: int, index: int) -> Event | None:
         ring = layout.HEADER_BYTES + layout.ACCOUNTS * layout.SLOT_BYTES

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from gpushare.launcher.results import JobResult
 from gpushare.telemetry.decisions import REASONS
-from gpushare.telemetry.reader import JobView, PoolView, Telemetry
+from gpushare.telemetry.reader import JobView, PoolView, Telemetry, Wake
 from gpushare.units import format_bytes
 
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
@@ -53,7 +53,7 @@ def build_summary(
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
         "serial_estimate_s": None if None in estimates else sum(estimates),
         **_pages(pool),
-        "wakes": _wakes(telemetry.wakes_ns()),
+        "wakes": _wakes(telemetry.wakes()),
         "jobs": jobs,
     }
 
@@ -73,13 +73,20 @@ def _pages(pool: PoolView) -> dict[str, Any]:
     }
 
 
-def _wakes(latencies_ns: list[int]) -> dict[str, Any]:
-    """From the free that made room to the waiter running again, over the latest wake-ups."""
+def _wakes(wakes: list[Wake]) -> dict[str, Any]:
+    """From the free that made room to the waiter running again, and from there to its having the GIL."""
+    return {
+        "count": len(wakes),
+        **_spread([wake.running_ns for wake in wakes]),
+        "gil": _spread([wake.gil_ns for wake in wakes]),
+    }
+
+
+def _spread(latencies_ns: list[int]) -> dict[str, float | None]:
     if not latencies_ns:
-        return {"count": 0, "median_s": None, "p99_s": None, "longest_s": None}
+        return {"median_s": None, "p99_s": None, "longest_s": None}
     ordered = sorted(latencies_ns)
     return {
-        "count": len(ordered),
         "median_s": ordered[len(ordered) // 2] / 1e9,
         "p99_s": ordered[len(ordered) * 99 // 100] / 1e9,
         "longest_s": ordered[-1] / 1e9,

@@ -1,10 +1,13 @@
 """From the free (or the end of an iteration) that makes room to the waiter running again.
 
-Two launch-bound jobs keep the interpreter's lock busy. Measured in the shim, from the grant under its mutex to
-the moment at which the waiting thread goes on, with the interpreter's lock taken back where it had it.
+Two launch-bound jobs keep the interpreter's lock busy. Measured in the shim, from the grant under its mutex to the
+moment at which the waiting thread runs, and from there until it has the interpreter's lock back. Given the path of
+`wakeup_bench`, built with -DGPUSHARE_TESTS=ON and no sanitizer, bare hand-overs between two threads that compute in
+turns are measured before and after: what a wake-up costs on this machine by itself.
 """
 
 import shlex
+import subprocess
 import sys
 from typing import Any
 
@@ -14,18 +17,29 @@ STEPS = 240
 job = f"{JOBS / 'launch_bound.py'} --depth 1600 --steps {STEPS}"
 
 
+def bare(program: str) -> list[Any]:
+    done = subprocess.run([program], check=True, capture_output=True, text=True)
+    count, *times_ns = map(int, done.stdout.split())
+    return ["bare hand-over", count, *(f"{t / 1e3:.0f}" for t in times_ns), "-", "-", "-"]
+
+
+def microseconds(spread: dict[str, float]) -> list[str]:
+    return [f"{spread[k] * 1e6:.0f}" for k in ("median_s", "p99_s", "longest_s")]
+
+
 def main() -> None:
     peak = profile(job, 1)["peak_held_bytes"]
-    table: list[list[Any]] = [
-        ["budget (solo peaks)", "wake-ups", "median, us", "p99, us", "longest, us", "Python grants"]
-    ]
+    heading = ["budget (solo peaks)", "wake-ups", "median, us", "p99, us", "longest, us"]
+    heading += ["until the GIL: median, us", "p99, us", "Python grants"]
+    table: list[list[Any]] = [heading]
+    table += [bare(program) for program in sys.argv[1:2]]
     figures = []
     for factor in (1.6, 1.3, 1.1):
         summary = run_gpushare([job, job], int(peak * factor), 1)
-        w = summary["wakes"]
-        times = [f"{w[k] * 1e6:.0f}" for k in ("median_s", "p99_s", "longest_s")]
-        table.append([factor, w["count"], *times, summary["python_grants"]])
-        figures.append({"budget": factor, **w, "python_grants": summary["python_grants"]})
+        wakes, grants = summary["wakes"], summary["python_grants"]
+        table.append([factor, wakes["count"], *microseconds(wakes), *microseconds(wakes["gil"])[:2], grants])
+        figures.append({"budget": factor, **wakes, "python_grants": grants})
+    table += [bare(program) for program in sys.argv[1:2]]
     write("wakeups", shlex.join(["python", "scripts/bench/wakeups.py", *sys.argv[1:]]), figures, table)
 
 

@@ -260,8 +260,9 @@ GS_EXPORT void gs_sim_permit(gs_sim* sim, gs_account job, gs_account after, uint
                              uint64_t shift_ns);
 GS_EXPORT int gs_sim_order(gs_sim* sim, int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_sim_rank(gs_sim* sim, gs_account job, int64_t rank);
+// about: residue in bytes, how long an iteration takes in nanoseconds.
 GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uint64_t* time_ns,
-                                uint64_t capacity, uint64_t* residue_bytes);
+                                uint64_t capacity, uint64_t about[2]);
 // Held bytes, iterations, allocations into the open one, allocations of the curve, nanoseconds of
 // an iteration alone, at doors, waiting for memory; waits for memory, overruns, refusals, copies
 // out; sum of the time shifts, number of them; version of the curve; the most

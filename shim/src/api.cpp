@@ -56,13 +56,13 @@ uint32_t account_for(Runtime& r, gs_account account, gs_stream stream, gs_arena 
 
 void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
                gs_arena arena) {
+  if (bytes > r.governor().pool().pages() * r.governor().pool().page_bytes())
+    throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
   if (r.device() >= 0) {
     if (device != r.device()) throw DeviceFailure(other_device(r.device(), device));
     if (g_in_child) throw DeviceFailure("gpushare: a forked process can't use its parent's GPU");
     bytes = (bytes + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
   }
-  if (bytes > r.governor().pool().pages() * r.governor().pool().page_bytes())
-    throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
   bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
   return r.allocate(bytes, account_for(r, account, stream, arena), stream, no_wait, arena);
 }

@@ -40,9 +40,10 @@ uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_ns, uint64_
   uint64_t page = r->governor().pool().page_bytes(), length = 0;
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
     length = a.curve.length();
+    uint64_t last = 0;  // averages of iterations with different lengths may go back
     for (uint32_t i = 0; i < std::min(length, capacity); ++i) {
       held[i] = a.curve.held(i) * page;
-      time_ns[i] = a.curve.time(i);
+      time_ns[i] = last = std::max(last, a.curve.time(i));
     }
     about[0] = a.curve.residue() * page;
     about[1] = a.curve.duration_ns();

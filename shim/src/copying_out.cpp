@@ -22,8 +22,9 @@ namespace gpushare {
 bool Governor::may_leave(const Waiter& w) const {
   const Account& a = accounts_[w.id];
   bool at_door = w.pages == 0;
-  return (a.open || at_door) && !w.no_wait && !a.saved && !a.cancelled && a.held > 0 &&
-         a.threads == a.waiting_threads;
+  auto impatient = [&](const Waiter* o) { return o->id == w.id && o->no_wait; };
+  return (a.open || at_door) && !a.saved && !a.cancelled && a.held > 0 &&
+         a.threads == a.waiting_threads && std::ranges::none_of(memory_waiters_, impatient);
 }
 
 // Whether the waiter could go on if the budget had `more` pages.
@@ -84,7 +85,7 @@ bool Governor::has_room_to_return(const Waiter& w) const {
   const Account& a = accounts_[w.id];
   uint64_t sum = a.saved + w.pages;
   if (w.pages == 0) {
-    if (!leaves_room(a, a.saved)) return false;
+    if (!leaves_room(a, a.saved, true)) return false;
     sum = std::max(a.saved, a.curve.known() ? a.curve.claim(0) : 0);
   }
   for (const Account& o : accounts()) {
@@ -140,6 +141,11 @@ void Governor::bring_back() {
     std::erase_if(*waiters, [&](Waiter* w) { return try_return(*w); });
   if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved > 0; }))
     most_saved_ = 0;
+}
+
+void Governor::unless_copied_out(uint32_t id, const std::function<void()>& act) {
+  Lock lock(mutex_);
+  if (!accounts_[id].saved) act();
 }
 
 void Governor::thread_enters(uint32_t id) {

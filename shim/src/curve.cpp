@@ -34,8 +34,9 @@ void Recorder::note(uint64_t held_pages, uint64_t bytes) {
     signature_.fetch_add((bytes + 1) * (2 * i + 1) * 0x9E3779B97F4A7C15, std::memory_order_relaxed);
   if (i >= kCapacity) return;
   held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
-  if (i < kAllTimed || i % 64 == 0)
-    time_[i].store(now_ns() - start_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (i >= kAllTimed && i % 64) return;
+  uint64_t start = start_ns_.load(std::memory_order_relaxed), now = now_ns();
+  time_[i].store(now - std::min(now, start), std::memory_order_relaxed);
 }
 
 void Curve::set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,

@@ -49,7 +49,7 @@ void Governor::end_job(uint32_t id) {
   telemetry_->slot(id, kEndNs, now_ns());
   set_state(a, kEnded);
   if (parked_for_ == id) {
-    parked_for_ = 0;
+    parked_for_ = forks_ = 0;
     forking_ = false;
   }
   parked_changed_.notify_all();
@@ -114,7 +114,7 @@ void Governor::leave_door(Waiter& w, Lock& lock) {
     uint64_t now = now_ns();
     telemetry_->add(a.id, kDoorWaitNs, now - w.since_ns);
     telemetry_->event(a.id, kDoorWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
-    if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
+    note_wake(w, now);
     note_wait(w, now);
   }
   if (w.refused) {
@@ -164,7 +164,12 @@ void Governor::open(Account& a) {
 }
 
 void Governor::close(Account& a) {
-  uint64_t now = now_ns(), duration = now - a.opened_ns - a.paused_ns, page = pool_.page_bytes();
+  uint64_t now = now_ns(), page = pool_.page_bytes();
+  if (a.memory_waits) {  // another thread's, which goes on
+    pause(a, now);
+    a.waiting_since_ns = now;
+  }
+  uint64_t elapsed = now - a.opened_ns, duration = elapsed - std::min(elapsed, a.paused_ns);
   bool profiled = !a.curve.known() && a.warmup_left == 0;
   integrate(a, now);
   if (a.tracing.exchange(false)) learn_kinds(a);
@@ -280,6 +285,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   bool parked = false;
   if (mine) {
     parked_for_ = id;
+    ++forks_;
     forking_ = true;
     parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true); });
     parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false); });
@@ -291,7 +297,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
 
 void Governor::unpark_others(uint32_t id) {
   Lock lock(mutex_);
-  if (parked_for_ != id) return;
+  if (parked_for_ != id || --forks_ > 0) return;
   parked_for_ = 0;
   forking_ = false;
   parked_changed_.notify_all();

@@ -173,9 +173,10 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
     std::lock_guard lock(a.heaps);
     for (const auto& [address, u] : a.used_elsewhere) {
       if (!u.freed) continue;
-      // What was on a stream that is gone is not used there again, and who gets the pages waits.
-      Stream own = u.span->heap->stream();
-      bool free = own == Fences::kGone || fences.passed(a.id, u.freed);
+      // What was on a stream that is gone is not used there again, and who gets the pages waits. A
+      // graph's blocks go to the next capture, or pool, of its own stream, which waits for nothing.
+      Stream own = u.span->heap->waits_on();
+      bool free = u.span->heap->ended() || fences.passed(a.id, u.freed);
       if (!free && !wait) continue;
       chosen.push_back({address, u.span, u.freed});
       if (free) continue;

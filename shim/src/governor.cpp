@@ -155,6 +155,10 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
   telemetry_->slot(id, kHeld, held * pool_.page_bytes());
   telemetry_->event(id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
+  if (saved && !a.saved) {  // nothing is away any more
+    note_saved(a);
+    parked_changed_.notify_all();
+  }
   pump();
 }
 

@@ -98,6 +98,8 @@ struct Account {
   PageUsage pages;
   uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
+  uint64_t memory_waits = 0,
+           waiting_since_ns = 0;                // threads that wait for memory; since when one does
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;  // of all kinds of iterations: the most that any of them held
   Forecast forecast;
@@ -212,6 +214,8 @@ class Governor {
   void unpark_others(uint32_t id);
 
   // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.
+  // Does something to the job's memory, if that is there; it does not leave meanwhile.
+  void unless_copied_out(uint32_t id, const std::function<void()>& act);
   void tick();
   bool iterating_past_profile(uint32_t id);
   std::string check();
@@ -227,6 +231,7 @@ class Governor {
     uint32_t id;
     uint64_t pages;  // 0: at the door
     uint64_t since_ns, granted_ns = 0;
+    uint64_t woken_ns = 0;                 // its thread runs again, and goes for the GIL
     uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
     bool done = false, refused = false, no_wait = false;
     State before = kEmpty;  // what the job did when it began to wait for memory
@@ -255,7 +260,9 @@ class Governor {
   uint64_t keeps(const Account& a) const;
   // Whether the job could run by itself beside what the others keep, and `more` pages.
   bool fits_beside_residues(const Account& a, uint64_t more) const;
-  bool leaves_room(const Account& a, uint64_t n) const;
+  // Whether each of the others could still run by itself; of two that are both away, each would
+  // keep the other one away for ever, so who comes back looks at `to_those_here` alone.
+  bool leaves_room(const Account& a, uint64_t n, bool to_those_here = false) const;
   // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
@@ -279,6 +286,9 @@ class Governor {
   void end_memory_wait(Waiter& w);
   bool come_to_door(Waiter& w);
   void leave_door(Waiter& w, Lock& lock);
+  // What passed since the job began to wait for memory is no part of its iteration.
+  void pause(Account& a, uint64_t now_ns);
+  void note_wake(const Waiter& w, uint64_t now_ns);
   void note_wait(Waiter& w, uint64_t now_ns);
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
@@ -334,6 +344,7 @@ class Governor {
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;
   uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
+  uint32_t forks_ = 0;       // of its threads at once
   std::atomic<bool> forking_{false};
   std::condition_variable parked_changed_, changed_;
   uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought

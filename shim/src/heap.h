@@ -66,6 +66,9 @@ class Heap {
   // kGone for an arena: its graph may run on any stream.
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   bool serves(Stream stream) const { return stream == own_; }
+  Stream waits_on() const { return own_; }
+  // Its stream is gone, and its graph, if it was one's.
+  bool ended() const { return stream() == Fences::kGone && !arena_; }
   struct Allocation {
     void* address;
     uint64_t bytes;  // what release() will return: the size class of a small block, else as asked
@@ -135,7 +138,6 @@ class Heap {
   bool is_pending(const Allocation& made);
   void give_up_pending(PageIndex first, uint64_t n);
   void drop_empty();
-  bool ended() const { return stream() == Fences::kGone && !arena_; }
   void drop_kept();
   // With the lock in hand.
   void count_allocation(uint64_t bytes, Lies lies);

@@ -74,10 +74,12 @@ bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
   return sum <= planned_budget();
 }
 
-bool Governor::leaves_room(const Account& a, uint64_t n) const {
-  for (const Account& o : accounts())
-    if (o.id && o.id != a.id && o.live_job() && o.curve.known() && !fits_beside_residues(o, n))
-      return false;
+bool Governor::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {
+  for (const Account& o : accounts()) {
+    if (!o.id || o.id == a.id || !o.live_job() || !o.curve.known()) continue;
+    if (to_those_here && o.saved) continue;
+    if (!fits_beside_residues(o, n)) return false;
+  }
   return true;
 }
 

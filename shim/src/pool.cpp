@@ -48,7 +48,8 @@ bool Pool::current(PageIndex page) const {
 // What a stream has used itself comes before what it does next.
 void Pool::wait_for_last_use(const Page& last, uint32_t account, Stream stream,
                              DeviceWork& work) const {
-  if (last.batch == 0 || (last.account == account && last.stream == stream)) return;
+  bool same = last.account == account && last.stream == stream && stream != Fences::kGone;
+  if (last.batch == 0 || same) return;
   if (!passed(last)) work.wait_for(last.account, last.batch);
 }
 

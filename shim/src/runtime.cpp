@@ -120,7 +120,8 @@ void Runtime::remember_free(void* address, Span* span) {
   uint32_t freer = thread_state.account;
   bad_frees_.freed(address, bytes, span->heap->account(), freer,
                    telemetry_->slot(freer, kIterations));
-  if (!governor_.asynchronous()) memset(address, kFreedByte, bytes);
+  if (!governor_.asynchronous())
+    governor_.unless_copied_out(span->heap->account(), [&] { memset(address, kFreedByte, bytes); });
 }
 
 bool Runtime::refuse_free(const void* address, Span* span) {
@@ -221,6 +222,7 @@ std::set<uint32_t> Runtime::arenas(uint32_t account) {
 
 void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
+  governor_.account(account).captures = 0;  // one that failed may not have been ended
   for (uint32_t arena : arenas(account)) end_arena(account, arena);
   // Its streams are about to go. What lives on is used by others at their own risk.
   for (Stream stream : governor_.fences().streams(account)) end_stream(stream);

@@ -82,6 +82,11 @@ void run(Runtime* r, int32_t parent_pid) {
   }
 }
 
+void remove_self() {
+  pthread_t me = pthread_self();
+  std::erase_if(workers().all, [me](const Worker& w) { return pthread_equal(w.thread, me); });
+}
+
 }  // namespace
 
 void sampler_enter(uint32_t account) {
@@ -89,16 +94,13 @@ void sampler_enter(uint32_t account) {
   if (pthread_getcpuclockid(w.thread, &w.clock) != 0) return;
   w.seen_ns = read_clock(w.clock);
   std::lock_guard lock(workers().mutex);
+  remove_self();  // it may have worked for another job
   workers().all.push_back(w);
 }
 
 void sampler_leave() {
   std::lock_guard lock(workers().mutex);
-  auto& all = workers().all;
-  pthread_t me = pthread_self();
-  all.erase(std::remove_if(all.begin(), all.end(),
-                           [me](const Worker& w) { return pthread_equal(w.thread, me); }),
-            all.end());
+  remove_self();
 }
 
 void sampler_start(Runtime* runtime, int32_t parent_pid) {

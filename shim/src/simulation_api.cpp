@@ -103,14 +103,16 @@ void gs_sim_rank(gs_sim* s, gs_account job, int64_t rank) {
 }
 
 uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_ns,
-                      uint64_t capacity, uint64_t* residue_bytes) {
+                      uint64_t capacity, uint64_t about[2]) {
   if (!known(s, job)) return 0;
   const Curve& c = s->governor().account(static_cast<uint32_t>(job)).curve;
+  uint64_t last = 0;
   for (uint32_t i = 0; i < std::min<uint64_t>(c.length(), capacity); ++i) {
     held[i] = c.held(i) * s->page_bytes();
-    time_ns[i] = c.time(i);
+    time_ns[i] = last = std::max(last, c.time(i));
   }
-  *residue_bytes = c.residue() * s->page_bytes();
+  about[0] = c.residue() * s->page_bytes();
+  about[1] = c.duration_ns();
   return c.length();
 }
 

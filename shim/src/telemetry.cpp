@@ -34,10 +34,12 @@ void Telemetry::event(uint32_t account, EventKind kind, uint64_t value, uint64_t
   slot(account, kRingHead, head + 1);
 }
 
-void Telemetry::wake(uint32_t account, uint64_t latency_ns) {
-  raise(account, kLongestWakeNs, latency_ns);
+void Telemetry::wake(uint32_t account, uint64_t latency_ns, uint64_t gil_ns) {
+  raise(account, kLongestWakeNs, latency_ns + gil_ns);
   uint64_t n = header(kWakes);
-  store(words_ + kWakesAt / 8 + n % kWakeEntries, latency_ns);
+  uint64_t* entry = words_ + kWakesAt / 8 + n % kWakeEntries * 2;
+  store(entry, latency_ns);
+  store(entry + 1, gil_ns);
   header(kWakes, n + 1);
 }
 

@@ -8,12 +8,12 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 5;
+constexpr uint64_t kTelemetryVersion = 6;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 1024, kRingEntries = 4096;
-constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, one word each
+constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, two words each
 constexpr uint64_t kWakesAt =
     kHeaderBytes + uint64_t{kAccounts} * kSlotBytes + uint64_t{kAccounts} * kRingEntries * 32;
-constexpr uint64_t kTelemetryBytes = kWakesAt + uint64_t{kWakeEntries} * 8;
+constexpr uint64_t kTelemetryBytes = kWakesAt + uint64_t{kWakeEntries} * 16;
 
 enum Header : uint32_t {
   kMagic,
@@ -160,7 +160,8 @@ class Telemetry {
   // Callers are serialised per account.
   void event(uint32_t account, EventKind kind, uint64_t value, uint64_t time_ns);
   // A waiter ran again this long after it was let go. Callers are serialised.
-  void wake(uint32_t account, uint64_t latency_ns);
+  // From the grant to the thread running again, and from there to its having the GIL and the lock.
+  void wake(uint32_t account, uint64_t latency_ns, uint64_t gil_ns);
 
  private:
   static void store(uint64_t* word, uint64_t value) {

@@ -15,11 +15,13 @@ void Trace::start(uint64_t live_bytes) {
 
 void Trace::allocated(const void* address, uint64_t bytes, uint64_t stream) {
   std::lock_guard lock(mutex_);
+  if (events_.size() >= kMost) return;
   events_.push_back({address, static_cast<int64_t>(bytes), now_ns(), stream});
 }
 
 void Trace::freed(const void* address, uint64_t bytes, uint64_t stream) {
   std::lock_guard lock(mutex_);
+  if (events_.size() >= kMost) return;
   events_.push_back({address, -static_cast<int64_t>(bytes), now_ns(), stream});
 }
 

@@ -30,6 +30,8 @@ class Trace {
 
  private:
   static constexpr uint32_t kTemporarySpan = 8;
+  // An iteration may never end, where a script goes on without a step; 40 bytes each.
+  static constexpr size_t kMost = size_t{1} << 21;
   struct Event {
     const void* address;
     int64_t bytes;  // negative: freed

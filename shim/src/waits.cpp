@@ -12,6 +12,7 @@ namespace gpushare {
 namespace {
 constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
 constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that could free anything
+constexpr uint64_t kHopeNs = 10000000000;     // and there is one: no job is refused memory before
 constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
 }  // namespace
 
@@ -27,6 +28,7 @@ void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t by
 
 void Governor::begin_memory_wait(Waiter& w, Shut shut) {
   Account& a = accounts_[w.id];
+  if (a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
   w.reasons.begin(w.since_ns, shut);
   w.before = static_cast<State>(telemetry_->slot(a.id, kState));
   memory_waiters_.push_back(&w);
@@ -39,12 +41,25 @@ void Governor::end_memory_wait(Waiter& w) {
   Account& a = accounts_[w.id];
   set_state(a, w.before);
   uint64_t now = now_ns(), waited = now - w.since_ns;
-  a.paused_ns += waited;
-  a.recorder.skip(waited);
+  if (--a.memory_waits == 0) pause(a, now);
   note_wait(w, now);
   telemetry_->add(a.id, kMemoryWaitNs, waited);
   telemetry_->event(a.id, kMemoryWaitEnd, w.granted_ns ? now - w.granted_ns : 0, now);
-  if (w.granted_ns) telemetry_->wake(a.id, now - w.granted_ns);
+  note_wake(w, now);
+}
+
+// Several threads of a job may wait at once, and longer than the iteration that is open now.
+void Governor::pause(Account& a, uint64_t now_ns) {
+  uint64_t from = std::max(a.waiting_since_ns, a.opened_ns);
+  uint64_t paused = now_ns - std::min(now_ns, from);
+  a.paused_ns += paused;
+  a.recorder.skip(paused);
+}
+
+void Governor::note_wake(const Waiter& w, uint64_t now_ns) {
+  if (!w.granted_ns) return;
+  uint64_t woken = w.woken_ns ? w.woken_ns : now_ns;
+  telemetry_->wake(w.id, woken - w.granted_ns, now_ns - woken);
 }
 
 // What the wait was for, now that it is over.
@@ -89,6 +104,7 @@ void Governor::sleep(Waiter& w, Lock& lock) {
       w.refused = true;
       release(w);
     }
+    w.woken_ns = now_ns();
     lock.unlock();
   }
   lock.lock();
@@ -226,8 +242,8 @@ void Governor::resolve_wedge() {
   }
   if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
   uint64_t patience = all_threads_wait() ? kSureWedgeNs : kWedgeNs;
-  if (now - std::max(wedged_since_ns_, last_free_ns_) < patience) return;
-  wedged_since_ns_ = 0;
+  uint64_t quiet = now - std::max(wedged_since_ns_, last_free_ns_);
+  if (quiet < patience) return;
   Waiter* victim = nullptr;
   for (Waiter* w : memory_waiters_) {
     Account& a = accounts_[w->id];
@@ -237,12 +253,16 @@ void Governor::resolve_wedge() {
       w->granted_ns = now;
       memory_waiters_.remove(w);
       release(*w);
+      wedged_since_ns_ = 0;
       return;
     }
     if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
   }
-  if (Waiter* leaver = find_leaver(); leaver && copy_out(accounts_[leaver->id])) return;
-  if (!victim && in_iterations) return;
+  Waiter* leaver = find_leaver();
+  bool left = leaver && copy_out(accounts_[leaver->id]);
+  if (!left && !all_threads_wait() && quiet < kHopeNs) return;
+  wedged_since_ns_ = 0;
+  if (left || (!victim && in_iterations)) return;
   for (Waiter* w : door_waiters_)
     if (!in_iterations && !accounts_[w->id].saved && (!victim || w->id > victim->id)) victim = w;
   if (!victim) return;

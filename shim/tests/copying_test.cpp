@@ -161,6 +161,7 @@ void what_has_left_can_be_freed_and_is_not_used() {
   CHECK(wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
   wedge.w.governor.unhold(freed, 1, 1, kOnly, true);
   CHECK_EMPTY(wedge.w.governor.check());
+  wedge.w.governor.unless_copied_out(1, [] { CHECK(false); });
   std::thread late([&] {
     wedge.w.governor.thread_enters(1);
     entered = true;
@@ -205,6 +206,82 @@ void a_job_at_its_door_leaves(bool profiled) {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Job 1 outgrows what is there, so both others leave at their doors; neither fits beside what the
+// other one is to bring back.
+void two_that_are_both_away_come_back() {
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs;
+  for (uint32_t id : {1u, 2u, 3u}) {
+    w.governor.begin_job(0);
+    w.governor.thread_enters(id);
+    jobs.emplace_back(w, id);
+    while (jobs.back().pages.size() < (id == 1 ? 2 : 13)) jobs.back().take();
+  }
+  for (uint32_t id : {2u, 3u})
+    w.governor.set_curve(id, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 13);
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    jobs[0].iterate(36, 2);
+    jobs[0].end();
+    w.governor.thread_leaves(1);
+  });
+  while (w.telemetry.slot(1, kState) != kWaitingForMemory)
+    std::this_thread::sleep_for(milliseconds(1));
+  for (uint32_t id : {2u, 3u})
+    threads.emplace_back([&, id] {
+      for (int n = 0; n < 2; ++n) jobs[id - 1].iterate(30, 13);
+      jobs[id - 1].end();
+      w.governor.thread_leaves(id);
+    });
+  for (auto& t : threads) t.join();
+  for (uint32_t id : {2u, 3u}) CHECK(w.telemetry.slot(id, kCopiesOut) == 1);
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  CHECK_EMPTY(w.governor.check());
+}
+
+// Who has a lock in hand waits for two seconds and goes on without, so its job's memory must stay.
+void a_thread_that_will_not_wait_for_long_keeps_a_job_in() {
+  Wedge wedge;
+  wedge.both_ask(10);
+  wedge.w.governor.thread_enters(1);
+  bool given_up = false;
+  try {
+    wedge.w.governor.charge(1, 41, true, 41 * kPage);
+  } catch (const OutOfMemory&) {
+    given_up = true;
+    CHECK(wedge.w.telemetry.slot(1, kCopiesOut) == 0);
+  }
+  wedge.w.governor.thread_leaves(1);
+  CHECK(given_up);
+  wedge.join();
+}
+
+// The time of an iteration is without the waits of its threads; waits at once count once, and those
+// that began before it from its beginning.
+void waits_of_two_threads_at_once() {
+  Wedge wedge;
+  constexpr milliseconds kComputes{150};
+  std::vector<Job> shares{{wedge.w, 1}, {wedge.w, 1}};
+  wedge.w.governor.thread_enters(1);
+  for (Job& share : shares)
+    wedge.threads.emplace_back([&] {
+      for (int n = 0; n < 3; ++n) share.take();
+    });
+  std::this_thread::sleep_for(milliseconds(100));
+  wedge.two.end();
+  for (auto& t : wedge.threads) t.join();
+  wedge.threads.clear();
+  CHECK(wedge.w.telemetry.slot(1, kWaits) >= 2);
+  std::this_thread::sleep_for(kComputes);
+  wedge.w.governor.mark(1), wedge.w.governor.pass_door(1);
+  std::chrono::nanoseconds took{wedge.w.telemetry.slot(1, kLastIterationNs)};
+  CHECK(took >= kComputes && took < std::chrono::minutes(1));
+  for (Job& share : shares)
+    while (!share.pages.empty()) share.give();
+  wedge.one.end();
+  wedge.join();
+}
+
 void cancelling_brings_back_first() {
   Wedge wedge;
   wedge.both_ask(10);
@@ -239,6 +316,9 @@ int main() {
   what_has_left_can_be_freed_and_is_not_used();
   a_job_at_its_door_leaves(true);
   a_job_at_its_door_leaves(false);
+  two_that_are_both_away_come_back();
+  a_thread_that_will_not_wait_for_long_keeps_a_job_in();
+  waits_of_two_threads_at_once();
   cancelling_brings_back_first();
   a_copy_that_fails_ends_in_a_word();
   printf("copying: ok\n");

@@ -224,6 +224,16 @@ void a_fork_parks_the_others() {
   t.join();
 }
 
+void two_forks_of_a_job_at_once() {
+  World w(Policy::kZico, 64);
+  w.governor.begin_job(0);
+  for (int n = 0; n < 2; ++n) CHECK(w.governor.park_others(1, 5000000000));
+  w.governor.unpark_others(1);
+  CHECK(w.governor.forking());
+  w.governor.unpark_others(1);
+  CHECK(!w.governor.forking());
+}
+
 // A job that is setting up stops at its next allocation until the fork is through.
 void a_fork_stops_a_set_up() {
   World w(Policy::kZico, 64);
@@ -575,6 +585,7 @@ int main() {
   the_door_is_shut_for_each_thread();
   cancel_ends_a_wait();
   a_fork_parks_the_others();
+  two_forks_of_a_job_at_once();
   a_fork_stops_a_set_up();
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();

@@ -162,6 +162,37 @@ def test_a_stdout_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:
     assert len((tmp_path / "logs" / "train.out").read_text().splitlines()) == 20
 
 
+def test_neither_stream_takes_anything_and_the_summary_is_written(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("gpushare")), "run", "train.py 20", "--summary", "s.json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), stdout=full, stderr=full, text=True
+        )
+    assert done.returncode == 0
+    (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert job["status"] == "ok"
+
+
+def test_a_cache_that_takes_nothing_is_told(tmp_path: Path, gpushare: Run) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    done = gpushare("profile", "train.py", "20")
+    assert done.returncode == 0 and "the profile is not kept: " in done.stderr, done.stderr
+    done = gpushare("run", "train.py 20")
+    assert done.returncode == 0 and "the profile of train is not kept: " in done.stderr, done.stderr
+
+
+def test_a_script_whose_name_has_a_space(tmp_path: Path, gpushare: Run) -> None:
+    (tmp_path / "train.py").rename(tmp_path / "my train's.py")
+    done = gpushare("profile", "my train's.py", "20")
+    assert done.returncode == 0 and "profile saved as " in done.stderr, done.stderr
+
+
+def test_a_plan_of_a_script_without_iterations_simulates_nothing(tmp_path: Path, gpushare: Run) -> None:
+    (tmp_path / "none.py").write_text("print('nothing')\n")
+    done = gpushare("plan", "none.py", "train.py 20")
+    assert done.returncode == 2 and "no profile: none ended as ok" in done.stderr, done.stderr
+
+
 def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("gpushare")), "run", "train.py 500", "--log-dir", "logs"]
     process = subprocess.Popen(

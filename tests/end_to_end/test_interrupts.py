@@ -162,3 +162,62 @@ def test_started_with_sigint_ignored(tmp_path: Path) -> None:
     out, err = process.communicate("\n", timeout=30)
     assert process.returncode == 0, out + err
     assert "asks | went on" in out
+
+
+TERMINATED = """
+import signal, sys, time, torch
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+model = torch.nn.Linear(64, 64)
+print('up', flush=True)
+while not asked:
+    time.sleep(0.01)
+torch.save(model.state_dict(), 'saved.pt')
+print('saved', flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_gpushare_reaches_the_scripts(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "saves.py").write_text(TERMINATED.replace("SIGTERM", number.name))
+    process = start(tmp_path, "saves.py", "train.py 1000000", "--summary", "s.json", "--log-dir", "logs")
+    host = host_of(process, "saves | up")
+    while not (tmp_path / "logs" / "train.out").stat().st_size:
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number, out + err
+    assert not host.is_running()
+    jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
+    assert (jobs["saves"]["status"], jobs["saves"]["exit_code"]) == ("ok", 0)
+    assert (jobs["train"]["status"], jobs["train"]["exit_code"]) == ("interrupted", 128 + number)
+    assert (tmp_path / "saved.pt").exists() and "saves | saved" in out
+
+
+def test_a_signal_that_asks_for_nothing_is_for_who_has_a_handler(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(
+        "import signal, time\nasked = []\nsignal.signal(signal.SIGUSR1, lambda *_: asked.append(1))\n"
+        "print('up', flush=True)\nwhile not asked:\n    time.sleep(0.01)\n"
+    )
+    (tmp_path / "waits.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(3)\n")
+    process = start(tmp_path, "waits.py", "told.py")
+    host_of(process, "told | up")
+    process.send_signal(signal.SIGUSR1)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, out + err
+
+
+def test_a_plan_that_is_interrupted_while_it_measures_goes_no_further(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("gpushare")), "plan", "sleeps.py", "train.py 1000000"]
+    (tmp_path / "sleeps.py").write_text("print('up', flush=True)\nwhile True: pass\n")
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), text=True, stderr=subprocess.PIPE
+    )
+    assert process.stderr
+    for line in process.stderr:
+        if "sleeps | up" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.stderr.read()
+    assert process.wait(timeout=30) == 130, rest
+    assert "train has no saved profile" not in rest

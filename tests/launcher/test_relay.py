@@ -65,3 +65,16 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="can't be written to"):
         Logs(tmp_path / "file" / "logs", ["job"])
+
+
+def test_a_progress_bar_that_never_ends_its_line_takes_no_memory(tmp_path: Path) -> None:
+    screen, logs = Lines(), Logs(tmp_path, ["job"])
+    work = Relay(logs, screen)
+    for n in range(20_000):
+        work._take("job", "err", b"\r%d/20000 %s" % (n, b"#" * 100))
+    work._take("job", "err", b"x" * (1 << 20))
+    assert sum(map(len, work._partial.values())) <= 1 << 16
+    work._take("job", "err", b"\rdone\n")
+    assert screen.lines == [("job", "done")]
+    logs.close()
+    assert (tmp_path / "job.err").stat().st_size > 20_000 * 100 + (1 << 20)

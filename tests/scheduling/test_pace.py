@@ -251,12 +251,12 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
 def test_a_solo_time_that_was_disturbed_is_mended() -> None:
     times = SoloTimes()
     assert times.seconds(1, 10**8) == 0.1
-    times.note(1, [0, 5 * 10**7, 9 * 10**7])  # the rest of the iteration allocates nothing
+    times.note(1, [0, 2 * 10**7, 3 * 10**7], 10**8)  # the rest of the iteration allocates nothing
     assert times.seconds(1, 10**8) == 0.1
-    times.note(1, [0, 4 * 10**7, 6 * 10**7])
-    times.note(1, [0, 6 * 10**7, 11 * 10**7])  # slower again, beside others
+    times.note(1, [0, 4 * 10**7, 6 * 10**7], 5 * 10**7)
+    times.note(1, [0, 6 * 10**7, 11 * 10**7], 11 * 10**7)  # slower again, beside others
     assert times.seconds(1, 10**8) == 0.06
-    times.note(2, [])
+    times.note(2, [], 0)
     assert times.seconds(2, 10**8) == 0.1
 
 

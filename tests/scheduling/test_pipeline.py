@@ -91,3 +91,19 @@ def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle()), JobState(2, triangle()))
     permits = POLICIES["waterwave"](Snapshot(400, jobs, mode="temporal"))
     assert [p.ordinal for p in permits] == [None, None]
+
+
+@pytest.mark.parametrize("ratio", [3, 50, 1000, 10**7])
+def test_a_job_with_far_shorter_iterations_costs_no_more_to_plan(ratio: int) -> None:
+    def curve(duration_s: float) -> IterationCurve:
+        held = [*range(100), *range(100, 0, -1)]
+        times = tuple(duration_s * i / len(held) for i in range(len(held)))
+        return IterationCurve(tuple(range(len(held))), tuple(held), times, duration_s, 0)
+
+    jobs, room = [curve(1.0), curve(1.0 / ratio)], 150
+    found = best_round(jobs, room)
+    assert found is not None and work_per_s(jobs, found.repeats, found.length_s) > 1
+    for i in range(997):
+        assert held_at(found, jobs, found.length_s * i / 997) <= room
+    states = tuple(JobState(i + 1, c) for i, c in enumerate(jobs))
+    assert len(POLICIES["waterwave"](Snapshot(room, states))) == 2

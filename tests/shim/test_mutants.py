@@ -134,11 +134,19 @@ MUTANTS = [
     ("cuda_programs", "runtime.cpp", "  governor_.fences().add_stream(heap->account(), stream);\n", ""),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().remove_stream(stream);\n", ""),
     ("cuda_programs", "pool.cpp", "std::max(known->batch, batch);", "known->batch;"),
+    ("copying", "judge.cpp", "if (to_those_here && o.saved) continue;", ""),
+    ("copying", "copying_out.cpp", "return o->id == w.id && o->no_wait;", "return o->id == 0 && o->no_wait;"),
+    (
+        "copying",
+        "waits.cpp",
+        "if (--a.memory_waits == 0) pause(a, now);",
+        "--a.memory_waits, a.paused_ns += waited;",
+    ),
     (
         "cuda_programs",
         "pool.cpp",
-        "(last.account == account && last.stream == stream)",
-        "last.account == account",
+        "last.account == account && last.stream == stream &&",
+        "last.account == account &&",
     ),
     ("cuda_programs", "pool.cpp", "    if (passed(page_[p]))\n      found", "    if (true)\n      found"),
     (

@@ -10,7 +10,7 @@ blocks = st.lists(st.integers(0, 9), min_size=1, max_size=6)
 
 
 def curve(held: list[int], residue: int) -> GovernorCurve:
-    return GovernorCurve(held, [i * SECOND for i in range(len(held))], residue)
+    return GovernorCurve(held, [i * SECOND for i in range(len(held))], residue, 0)
 
 
 # The last allocation is the end of a curve: what is held there holds for no time.
@@ -43,7 +43,7 @@ def test_it_is_counting(
 
 def test_long_curves_are_cut_but_never_below_what_they_hold() -> None:
     held = [min(i, 2000 - i) // 7 for i in range(2000)]
-    long = GovernorCurve(held, [i * 1000 for i in range(2000)], 0)
+    long = GovernorCurve(held, [i * 1000 for i in range(2000)], 0, 0)
     peak = max(held)
     assert fits_together(long, [], peak)
     assert not fits_together(long, [], peak - 1)

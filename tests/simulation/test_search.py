@@ -75,6 +75,14 @@ def test_one_at_a_time_always_waits_and_needs_the_largest_beside_the_residues() 
     assert found.all_run == (100 + 20) * PAGE
 
 
+@pytest.mark.parametrize("policy", ["auto", "temporal"])
+def test_short_iterations_all_run_however_long_a_turn_is(policy: str) -> None:
+    jobs = [
+        SimulatedJob(name, (10 * PAGE, PAGE), (0.0, 0.005), 0.01, PAGE, 1000, threads=64) for name in "ab"
+    ]
+    assert budgets(jobs, policy=policy, contention=FREE).all_run is not None
+
+
 def test_a_sweep_spans_the_largest_peak_to_the_sum() -> None:
     jobs = [triangle("a", iterations=5), triangle("b", iterations=5, peak=500)]
     at = sweep_budgets(jobs, 4)

@@ -13,6 +13,7 @@ from gpushare.scheduling.pipeline import Round, best_round, step_at
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
 
+_REPEATS = 256  # of a short iteration that are looked at
 _SEGMENTS = 32  # that an iteration has, up and down, if its split is not given
 
 
@@ -64,7 +65,7 @@ def _shift_s(found: Round, curves: list[IterationCurve], newcomer: int, running:
     """How far an iteration of `running` has come when the first of `newcomer`'s starts in it; None if none does."""
     duration_s = curves[running].duration_s
     shifts = []
-    for repeat in range(found.repeats[newcomer]):
+    for repeat in range(min(found.repeats[newcomer], _REPEATS)):
         start_s = found.starts_s[newcomer] + repeat * curves[newcomer].duration_s
         apart_s = (start_s - found.starts_s[running]) % found.length_s
         if apart_s < found.repeats[running] * duration_s - 1e-9:

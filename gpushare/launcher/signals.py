@@ -1,0 +1,89 @@
+"""Signals that reach gpushare while jobs run: each job gets them, as each script would by itself.
+
+Ctrl-C ends what is left 30 s later, or the second time. What sends SIGTERM (a batch system, a container) has a patience
+of its own, and scripts save their work meanwhile: nothing is ended here.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Self
+
+from gpushare.launcher.host_process import HostProcess
+
+NAME_AFTER_S = 5.0
+KILL_AFTER_S = 30.0
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PASSED_ON = (*_ENDING, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Signals:
+    """Watches them while it is entered. Main thread only; those that were ignored before are left alone.
+
+    :param running: names of the jobs that have not ended.
+    :param note: shows a line.
+    """
+
+    def __init__(self, running: Callable[[], list[str]], note: Callable[[str], object]) -> None:
+        self.ended_by: int | None = None  # the first one that asked the jobs to end
+        self._running, self._note = running, note
+        self._host: HostProcess | None = None
+        self._interrupts = 0
+        self._before: dict[int, Any] = {}
+        self._timers: list[threading.Timer] = []
+
+    def __enter__(self) -> Self:
+        for number in _PASSED_ON:
+            before = signal.getsignal(number)
+            if before is not signal.SIG_IGN:  # as nohup and shell scripts do it, and python leaves it
+                self._before[number] = before
+                signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def reach(self, host: HostProcess) -> None:
+        """From now on they go to this host. Before, they end gpushare."""
+        self._host = host
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        host = self._host
+        if host is None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        if host is None:
+            raise SystemExit(128 + number)
+        self._interrupts += number == signal.SIGINT
+        if self._interrupts > 1:
+            host.kill()
+            return
+        host.send({"op": "signal", "number": number})
+        if number in _ENDING:
+            self.ended_by = self.ended_by or number
+            self._begin_waiting(host, number)
+
+    def _begin_waiting(self, host: HostProcess, number: int) -> None:
+        self._time(NAME_AFTER_S, lambda: self._name_running(number))
+        if number == signal.SIGINT:
+            self._time(KILL_AFTER_S, host.kill)
+
+    def _time(self, seconds: float, call: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, call)
+        timer.daemon = True
+        self._timers.append(timer)
+        timer.start()
+
+    def _name_running(self, number: int) -> None:
+        names = ", ".join(self._running())
+        if number == signal.SIGINT:
+            since, then = "Ctrl-C", f"they are ended {KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
+        else:
+            since, then = signal.Signals(number).name, "they end when their scripts do"
+        self._note(f"still running {NAME_AFTER_S:.0f} s after {since}: {names}; {then}")
