@@ -18,7 +18,7 @@ _DISTURBED = 0.8  # as in `scheduling.meter`
 def stable(job: context.JobContext) -> bool:
     """Whether enough iterations have been measured."""
     curve = doors.curve_get(job.account)
-    return curve is not None and curve.version >= STABLE_AFTER
+    return curve is not None and curve.version >= STABLE_AFTER and shares.enough(job)
 
 
 def _device() -> str:

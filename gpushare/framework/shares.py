@@ -1,6 +1,7 @@
 """What a job takes of the cores and of its Python thread, by the CPU clocks at the ends of its iterations.
 
-Looked at are the first iterations past the warm-up. The clock of the process counts all its threads, those of OpenMP
+Looked at are the first iterations past the warm-up, for a second: what disturbs a machine for a moment, and caches that
+are cold yet, would else be a short iteration's time. The clock of the process counts all its threads, those of OpenMP
 too, so it is the job's only while no other job is there. The clock of the thread that runs the script is the job's
 always; the GIL is held for a part of that time, so it is an upper bound of the job's share of the GIL.
 """
@@ -14,7 +15,8 @@ from itertools import pairwise
 
 from gpushare.isolation.context import JobContext
 
-_WARM_UP, _ITERATIONS = 1, 3
+_WARM_UP, _LEAST, _MOST = 1, 3, 64
+_FOR_NS = 10**9
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Shares:
-    """Of a job's solo iterations: the shortest in seconds, cores kept busy, and the Python thread's share of a core.
+    """Of a job's solo iterations: a short one of them in seconds, cores kept busy, and the Python thread's share of a core.
 
     The first two are None while other jobs were in the process.
     """
@@ -60,11 +62,22 @@ def begin(job: JobContext) -> None:
 def note(job: JobContext) -> None:
     """An iteration of the job ended in the calling thread."""
     seen = _seen[job.account]
-    if len(seen.marks) > _ITERATIONS or threading.get_ident() != job.thread_ident:
+    if _enough(seen.marks) or threading.get_ident() != job.thread_ident:
         return
     seen.passed += 1
     if seen.passed >= _WARM_UP:
         seen.marks.append(Mark(time.monotonic_ns(), time.thread_time_ns(), time.process_time_ns()))
+
+
+def enough(job: JobContext) -> bool:
+    """Whether no more will be looked at."""
+    return _enough(_seen[job.account].marks)
+
+
+def _enough(marks: list[Mark]) -> bool:
+    if len(marks) <= _LEAST:
+        return False
+    return len(marks) > _MOST or marks[-1].wall_ns - marks[0].wall_ns >= _FOR_NS
 
 
 def of(job: JobContext, solo_ns: int) -> Shares | None:
@@ -85,8 +98,10 @@ def shares(marks: list[Mark], solo_ns: int, *, alone: bool) -> Shares | None:
         return Shares(None, None, min(1.0, (marks[1].thread_ns - first.thread_ns) / solo_ns))
     last = marks[-1]
     wall_ns = max(1, last.wall_ns - first.wall_ns)
+    times_ns = sorted(after.wall_ns - before.wall_ns for before, after in pairwise(marks))
     return Shares(
-        iteration_s=min(after.wall_ns - before.wall_ns for before, after in pairwise(marks)) / 1e9,
+        # Not the shortest of many: that may be the short batch at an epoch's end.
+        iteration_s=times_ns[len(times_ns) // 4] / 1e9,
         cores_busy=(last.process_ns - first.process_ns) / wall_ns,
         python_share=min(1.0, (last.thread_ns - first.thread_ns) / wall_ns),
     )

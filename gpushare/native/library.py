@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 8
+API_VERSION = 9
 
 _shim: ctypes.CDLL | None = None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare.framework.shares import Mark, Shares, shares
+from gpushare.framework.shares import Mark, Shares, _enough, shares
 
 MS = 10**6
 
@@ -31,3 +31,17 @@ def test_beside_others_only_the_thread_is_known_and_waiting_does_not_count() -> 
 def test_before_an_iteration_has_ended_nothing_is_known() -> None:
     assert shares(marks(), 100 * MS, alone=True) is None
     assert shares(marks((100, 60, 180)), 0, alone=True) is None
+
+
+def test_of_many_iterations_a_short_one_counts_but_not_the_odd_one() -> None:
+    slow_at_first = [(150, 150, 150)] * 4 + [(100, 100, 100)] * 7 + [(20, 20, 20)]
+    found = shares(marks(*slow_at_first), 100 * MS, alone=True)
+    assert found and found.iteration_s == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "count", "is_enough"),
+    [(500, 2, False), (500, 3, True), (50, 19, False), (50, 20, True), (1, 63, False), (1, 64, True)],
+)
+def test_iterations_are_looked_at_for_a_second(step_ms: int, count: int, is_enough: bool) -> None:
+    assert _enough(marks(*[(step_ms, 1, 1)] * count)) is is_enough
