@@ -9,12 +9,14 @@ out stays away from its door, so schedules with such a job are counted apart.
 """
 
 import argparse
+import math
 import random
 import shlex
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from common import write
@@ -26,6 +28,8 @@ from gpushare.simulation import Contention, Engine, SimulatedJob, SimulationStuc
 from gpushare.simulation.job import Variation
 
 PAGE = 2 << 20
+PART = 100
+MOST = ("most often passed", "passed, one copied out")
 KINDS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0))
 
 
@@ -150,7 +154,10 @@ def change_budget(rng: random.Random, engine: Engine, least: int, most: int) -> 
         assert "the jobs need at least" in str(error)
 
 
-def run(subject: str, wrong: bool, first: int, count: int) -> dict[str, Any]:
+Part = tuple[str, bool, int, int]  # whose, with wrong claims, the first seed, how many
+
+
+def run(subject: str, wrong: bool, first: int, count: int) -> Counter[str]:
     found: Counter[str] = Counter(schedules=count)
     for seed in range(first, first + count):
         try:
@@ -166,9 +173,42 @@ def run(subject: str, wrong: bool, first: int, count: int) -> dict[str, Any]:
         found["with copies out"] += came["copies_out"] > 0
         found["with refusals"] += came["refused"] > 0
         found["refused though it fits"] += came["refused though it fits"] > 0
-        passed = "passed, one copied out" if came["copies_out"] else "most often passed"
+        passed = MOST[1] if came["copies_out"] else MOST[0]
         found[passed] = max(found[passed], came["most_passed"])
-    return dict(found)
+    return found
+
+
+def together(one: Counter[str], other: Counter[str]) -> Counter[str]:
+    """Of both; who was passed most often was so in one of them."""
+    most = {key: max(one[key], other[key]) for key in (*one, *other) if key in MOST}
+    return Counter({**(one + other), **most})
+
+
+def run_all(parts: Sequence[Part], seconds: float) -> dict[tuple[str, bool], Counter[str]]:
+    """What came of them, in so many processes as there are cores. No new part begins when the time is up."""
+    found: dict[tuple[str, bool], Counter[str]] = {}
+    deadline = time.monotonic() + seconds
+    with ProcessPoolExecutor() as processes:
+        waiting = {processes.submit(run, *part): part for part in parts}
+        for future in as_completed(waiting):
+            subject, wrong, *_ = waiting[future]
+            if not future.cancelled():
+                found[subject, wrong] = together(found.get((subject, wrong), Counter()), future.result())
+            if time.monotonic() > deadline:
+                for other in waiting:
+                    other.cancel()
+    return found
+
+
+def in_parts(subjects: Sequence[str], first: int, right: int, wrong: int) -> list[Part]:
+    """Each subject's schedules in small parts, all subjects in turns."""
+    found = []
+    for at in range(0, max(right, wrong), PART):
+        for subject in subjects:
+            for is_wrong, count in ((False, right), (True, wrong)):
+                if at < count:
+                    found.append((subject, is_wrong, first + at, min(PART, count - at)))
+    return found
 
 
 def main() -> None:
@@ -177,6 +217,7 @@ def main() -> None:
         "--right", type=int, default=20_000, help="schedules of each policy with right claims"
     )
     parser.add_argument("--wrong", type=int, default=2_000, help="with wrong claims")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing new after so long")
     parser.add_argument("--policies", default=",".join(SUBJECTS))
     parser.add_argument("--first", type=int, default=0, help="seed of the first schedule")
     parser.add_argument("--seed", type=int, help="only this schedule, and what came of it")
@@ -188,18 +229,18 @@ def main() -> None:
         for subject in subjects:
             print(subject, {wrong: schedule(args.seed, subject, wrong) for wrong in (False, True)})
         return
-    parts = [
-        (subject, wrong, args.first, args.wrong if wrong else args.right)
+    parts = in_parts(subjects, args.first, args.right, args.wrong)
+    came = run_all(parts, 60 * args.minutes)
+    found = {
+        subject: {
+            claims: dict(came[subject, claims == "wrong"])
+            for claims in ("right", "wrong")
+            if (subject, claims == "wrong") in came
+        }
         for subject in subjects
-        for wrong in (False, True)
-    ]
-    with ProcessPoolExecutor() as processes:
-        came = list(processes.map(run, *zip(*parts, strict=True)))
-    found: dict[str, dict[str, Any]] = {subject: {} for subject in subjects}
-    for (subject, wrong, *_), figures in zip(parts, came, strict=True):
-        found[subject]["wrong" if wrong else "right"] = figures
+    }
     columns = ["schedules", "hung or exceeded", "stalled", "with overruns", "with copies out"]
-    columns += ["with refusals", "refused though it fits", "most often passed", "passed, one copied out"]
+    columns += ["with refusals", "refused though it fits", *MOST]
     table: list[list[Any]] = [["policy", "claims", *columns]]
     for subject, both in found.items():
         table += [
