@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from gpushare.framework import (
+    autocast,
     compilation,
     compiler_memory,
     cuda_captures,
@@ -62,6 +63,7 @@ _PARTS: tuple[Any, ...] = (
     options,
     global_hooks,
     switches,
+    autocast,
     process_groups,
     compilation,
     compiler_memory,
