@@ -15,6 +15,7 @@ import torch
 import torch.random
 import torch.utils.data.dataset
 
+from gpushare.framework.inplace import add_answer
 from gpushare.isolation import context
 
 _host_generator = torch.default_generator
@@ -64,21 +65,12 @@ def install() -> None:
         ):
             module.default_generator = _proxy
     torch.random.__class__ = _Module
-    _answer_by_name(torch)
+    # Not by a class here: names of a plain module are found faster, and these are looked up all the time.
+    del torch.default_generator
+    add_answer(torch.__getattr__, "default_generator", _named)
     # It hands its default on to `randperm`, for which None is the default generator.
     split: Any = torch.utils.data.dataset.random_split
     split.__defaults__ = tuple(None if d is _host_generator else d for d in split.__defaults__)
-
-
-def _answer_by_name(module: Any) -> None:
-    # Not by a class, as above: names of a plain module are found faster, and these are looked up all the time.
-    original = module.__getattr__
-
-    def __getattr__(name: str) -> Any:
-        return _named() if name == "default_generator" else original(name)
-
-    del module.default_generator
-    module.__getattr__ = __getattr__
 
 
 def enter(job: context.JobContext) -> None:
