@@ -6,6 +6,9 @@ An optimizer step ends one. A backward pass that is followed by another forward 
 (gradient accumulation, GANs, updates by hand); the forward pass is seen by its graph, in the shim as well. A global
 hook of torch's modules would be seen by all jobs, and by the compiler. Where a second backward starts with no step
 and no graph in between, each backward ends an iteration from then on.
+
+`torch.autograd.grad` and the transforms of `torch.func` count as backward passes in a script that has shown no other
+and has no optimizer: elsewhere they are parts of an iteration (penalties, attacks, inner loops).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
-from gpushare.framework import shares
+from gpushare.framework import gradients, shares
 from gpushare.framework.inplace import around_call
 from gpushare.isolation import context
 from gpushare.native import shim
@@ -27,6 +30,9 @@ from gpushare.native import shim
 class _Progress:
     may_have_ended: bool = False
     every_backward: bool = False
+    freed: bool = True  # the last pass has freed its graph
+    by_gradients: bool = True  # no optimizer and no backward so far
+    marks: int = 0
 
 
 _progress: dict[int, _Progress] = {}
@@ -41,7 +47,10 @@ def install(*after_mark: Callable[[context.JobContext], None]) -> None:
     _after_mark = after_mark
     optim.register_optimizer_step_post_hook(_after_step)
     _wrap_grad_scaler()
+    _watch_new_optimizers()
     around_call(torch.autograd.backward, "_engine_run_backward", _before_backward, _after_backward)
+    told = ("create_graph", "retain_graph")
+    around_call(torch.autograd.grad, "_engine_run_backward", _before_gradients, _after_gradients, told=told)
 
 
 def begin(job: context.JobContext) -> None:
@@ -64,7 +73,9 @@ def _job() -> context.JobContext | None:
 
 
 def _mark(job: context.JobContext) -> None:
-    _progress[job.account].may_have_ended = False
+    progress = _progress[job.account]
+    progress.may_have_ended = False
+    progress.marks += 1
     shim.iteration_watch(job.account, 0)
     shim.iteration_mark(job.account)
     _marked(job)
@@ -84,11 +95,17 @@ def _after_step(*_: Any) -> None:
 
 def _before_backward() -> None:
     job = _job()
-    if job is None or not _progress[job.account].may_have_ended:
-        return
+    if job:
+        _no_longer_by_gradients(job)
+        _before_pass(job)
+
+
+def _before_pass(job: context.JobContext) -> None:
     progress = _progress[job.account]
+    if not progress.may_have_ended:
+        return
     if shim.iteration_watch(job.account, 0) > 0:
-        progress.every_backward = True
+        progress.every_backward |= progress.freed
     else:  # the shim has marked at the forward pass
         progress.may_have_ended = False
         _marked(job)
@@ -96,9 +113,13 @@ def _before_backward() -> None:
 
 def _after_backward() -> None:
     job = _job()
-    if job is None:
-        return
+    if job:
+        _after_pass(job, freed=True)
+
+
+def _after_pass(job: context.JobContext, *, freed: bool) -> None:
     progress = _progress[job.account]
+    progress.freed = freed
     if progress.every_backward:
         _mark(job)
     else:
@@ -106,13 +127,53 @@ def _after_backward() -> None:
         shim.iteration_watch(job.account, _NODES_OF_A_FORWARD)
 
 
+def _before_gradients(create_graph: bool, retain_graph: bool) -> None:
+    job = _job()
+    if job and _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
+        _before_pass(job)
+
+
+def _after_gradients(create_graph: bool, retain_graph: bool) -> None:
+    job = _job()
+    if job and _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
+        _after_pass(job, freed=not retain_graph)
+
+
+def _no_longer_by_gradients(job: context.JobContext) -> None:
+    """What gradients have ended so far were parts of iterations."""
+    progress = _progress[job.account]
+    if progress.by_gradients:
+        progress.by_gradients = progress.every_backward = progress.may_have_ended = False
+        shim.iteration_watch(job.account, 0)
+
+
+def _watch_new_optimizers() -> None:
+    # Called by the constructor. A wrapper around that would be a frame in the tracebacks of its errors.
+    original = optim.Optimizer._patch_step_function
+
+    def _patch_step_function(self: Any) -> None:
+        original(self)
+        job = _job()
+        if job:
+            _no_longer_by_gradients(job)
+
+    optim.Optimizer._patch_step_function = _patch_step_function
+
+
 def _wrap_grad_scaler() -> None:
     # A step that is skipped for an overflow ends the iteration as well, and no hook fires for it.
     original = torch.amp.GradScaler.step
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _marks()
         result = original(self, *args, **kwargs)
-        _after_step()
+        if _marks() == before:
+            _after_step()
         return result
 
     torch.amp.GradScaler.step = step
+
+
+def _marks() -> int:
+    job = _job()
+    return _progress[job.account].marks if job else 0

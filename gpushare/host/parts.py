@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from gpushare.framework import (
+    autocast,
     compilation,
     compiler_memory,
     cuda_captures,
@@ -16,6 +17,7 @@ from gpushare.framework import (
     cuda_synchronize,
     generators,
     global_hooks,
+    interop_threads,
     options,
     process_groups,
     switches,
@@ -62,6 +64,8 @@ _PARTS: tuple[Any, ...] = (
     options,
     global_hooks,
     switches,
+    interop_threads,
+    autocast,
     process_groups,
     compilation,
     compiler_memory,

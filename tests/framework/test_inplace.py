@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from gpushare.framework.inplace import around_call
+from gpushare.framework.inplace import add_answer, around_call
 
 seen: list[str] = []
 
@@ -54,6 +54,30 @@ def test_a_watched_call() -> None:
     ]
 
 
+def choose(twice: bool, keep: bool = False) -> int:
+    if twice:
+
+        def again() -> int:
+            return engine(keep) + engine(keep)
+
+        result = again()
+    else:
+        result = engine(keep)
+    return result
+
+
+def test_names_are_told_around_a_statement_that_calls_somewhere_within() -> None:
+    told: list[tuple[object, ...]] = []
+
+    def note(*values: object) -> None:
+        told.append(values)
+
+    expected = choose(True), choose(False)
+    around_call(choose, "engine", note, note, told=("keep", "twice"))
+    assert (choose(True), choose(False)) == expected
+    assert told == [(False, True)] * 2 + [(False, False)] * 2
+
+
 def never() -> None:
     """No such call."""
 
@@ -67,3 +91,21 @@ def twice() -> None:
 def test_not_one_call(function: types.FunctionType, count: int) -> None:
     with pytest.raises(ValueError, match=f"has {count} statements that call engine, not one"):
         around_call(function, "engine", before, after)
+
+
+def answer() -> int:
+    return 42
+
+
+class _Holder:  # so that its source is indented
+    def named(key: str) -> tuple[str, int]:
+        """Docs."""
+        return key, len(traceback.extract_stack())
+
+
+def test_an_answer_is_added() -> None:
+    function = _Holder.__dict__["named"]
+    before = function("b")
+    add_answer(function, "a", answer)
+    assert function("a") == 42
+    assert function("b") == before and function.__doc__ == "Docs."

@@ -47,6 +47,33 @@ def test_switches_that_are_split_are_not_told(gpushare: Run, tmp_path: Path) -> 
     assert "one after the other" not in done.stderr
 
 
+INTEROP = """
+import sys, torch
+torch.set_num_threads(1)
+torch.set_num_interop_threads(int(sys.argv[1]))
+print(torch.get_num_interop_threads())
+try:
+    torch.set_num_interop_threads(1)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_each_job_may_set_the_number_of_interop_threads_once(
+    gpushare: Run, plain: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "sets.py").write_text(INTEROP)
+    done = gpushare("run", "sets.py 1", "sets.py 1", "--log-dir", "logs")
+    assert done.returncode == 0 and "inter-op" not in done.stderr, done.stdout + done.stderr
+    expected = plain("sets.py", "1").stdout
+    for name in ("sets", "sets-2"):
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == expected
+    differing = gpushare("run", "sets.py 1", "sets.py 3")
+    assert differing.returncode == 0, differing.stdout + differing.stderr
+    told = [line for line in differing.stderr.splitlines() if "inter-op" in line]
+    assert len(told) == 1 and "sets the number of inter-op threads to" in told[0]
+
+
 FINDER = """
 import importlib.util
 class Finder:  # on no path of the script's, so the module is shared like an installed one
