@@ -14,7 +14,7 @@ from gpushare.framework import cuda_faults, generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
-from gpushare.isolation import context, exits, modules, signals, stdio, threads
+from gpushare.isolation import context, exits, modules, signals, stdio, system, threads
 from gpushare.isolation.context import JobContext
 from gpushare.native import doors, process, shim
 from gpushare.scheduling.admission import Need
@@ -148,9 +148,9 @@ class JobRunner:
         )
 
     def _guarded(self, job: JobContext) -> Outcome:
+        outcome, raised = Outcome("failed", 1), None
         try:
             code = script.load(self._spec["kind"], self._spec["target"], self._spec["cwd"], job)
-            vars(job.main)["__builtins__"] = __builtins__
             exec(code, vars(job.main))
             outcome = Outcome("ok", 0)
         except ProfileDone:
@@ -158,26 +158,47 @@ class JobRunner:
         except exits.HardExit as error:
             return self._ended_hard(error)
         except SystemExit as error:
-            code_ = script.exit_code(error, job)
+            code_ = script.exit_code(error)
             outcome = Outcome("ok" if code_ == 0 else "failed", code_)
         except BaseException as error:
-            script.print_exception(error, job)
-            outcome = self._ended_by(error)
+            raised = error  # told of below, since a hook would see it in sys.exc_info() here
         try:
-            self._wind_down(job)
+            if raised is not None:
+                outcome = self._told_of(raised)
+            return self._wind_down(job, outcome)
         except exits.HardExit as error:
             return self._ended_hard(error)
+        finally:
+            del raised  # its traceback holds this frame
+
+    def _told_of(self, error: BaseException) -> Outcome:
+        """What the script raised is printed, or goes to its hook, which may choose the exit code."""
+        outcome = self._ended_by(error)
+        code = script.report(error)
+        if code is not None:
+            outcome.exit_code = code
+            outcome.status = "ok" if code == 0 and outcome.status == "failed" else outcome.status
         return outcome
 
-    def _wind_down(self, job: JobContext) -> None:
-        threads.finish(job)
-        exits.run_handlers(job, lambda error: script.print_exception(error, job))
+    def _wind_down(self, job: JobContext, outcome: Outcome) -> Outcome:
+        """What the interpreter does at its end."""
+        try:
+            threads.finish(job)
+        except exits.HardExit:
+            raise
+        except BaseException as error:  # Ctrl-C while it waits; the handlers run all the same
+            outcome = self._told_of(error)
+        exits.run_handlers(job)
+        if not system.let_go_of_streams(job):
+            outcome = Outcome("failed", script.LOST_OUTPUT, "output was lost")
+        return outcome
 
     def _finish(self, outcome: Outcome) -> None:
         """Whatever became of it: the account ends, who is queued goes on, and the parent is told."""
         try:
-            if self._job:
-                self._give_up(self._job, outcome)
+            job, self._job = self._job, None  # nothing of it is kept
+            if job:
+                self._give_up(job, outcome)
             else:
                 self._close_outputs()
         except BaseException as error:

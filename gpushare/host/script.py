@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gpushare.isolation.context import JobContext
+from gpushare.isolation.exits import HardExit
+
+LOST_OUTPUT = 120  # python's exit code when stdout could not be flushed
 
 
 def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
@@ -44,23 +47,53 @@ def search_path(kind: str, target: str, cwd: str) -> str:
     return cwd if kind == "module" else str((Path(cwd) / target).resolve().parent)
 
 
-def exit_code(error: SystemExit, job: JobContext) -> int:
+def exit_code(error: SystemExit) -> int:
     """Code of a `sys.exit`; a message goes to stderr as python does."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
         return error.code & 0xFF
-    print(error.code, file=job.stderr)
+    _say(error.code)
     return 1
 
 
-def print_exception(error: BaseException, job: JobContext) -> None:
+def report(error: BaseException) -> int | None:
+    """Give it to `sys.excepthook`; the code with which the hook exits, if it does.
+
+    :raises HardExit: the hook calls `os._exit`.
+    """
+    hook: Any = sys.excepthook
+    if hook is sys.__excepthook__:
+        _print_exception(error)
+        return None
+    frames = _of_the_script(error)
+    try:
+        hook(type(error), error.with_traceback(frames), frames)
+    except HardExit:
+        raise
+    except SystemExit as end:
+        return exit_code(end)
+    except BaseException as second:
+        _say("Error in sys.excepthook:")
+        _print_exception(second)
+        _say("\nOriginal exception was:")
+        _print_exception(error)
+    return None
+
+
+def _of_the_script(error: BaseException) -> types.TracebackType | None:
     """The traceback, without the host's own frames at its top."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__") == "gpushare.host.jobs":
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith("gpushare.host."):
         frames = frames.tb_next
-    hook: Any = sys.excepthook
-    if hook is not sys.__excepthook__:
-        hook(type(error), error.with_traceback(frames), frames)
-        return
-    traceback.print_exception(type(error), error, frames, file=job.stderr)
+    return frames
+
+
+def _print_exception(error: BaseException) -> None:
+    if sys.stderr is not None:  # as the interpreter does, which says nothing then
+        traceback.print_exception(type(error), error, _of_the_script(error), file=sys.stderr)
+
+
+def _say(text: object) -> None:
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)

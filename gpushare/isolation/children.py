@@ -10,6 +10,7 @@ import multiprocessing.process
 import multiprocessing.util
 import os
 import subprocess
+import traceback
 from collections.abc import Iterator, MutableSet
 from itertools import count
 from typing import Any
@@ -101,7 +102,10 @@ def _run_finalizers(job: context.JobContext, least: int | None) -> None:
     chosen = [k for k in mine if least is None or (k[0] is not None and k[0] >= least)]
     for key in sorted((k for k in chosen if k[0] is not None), reverse=True):
         if finalizer := registry.get(key):
-            finalizer()
+            try:
+                finalizer()
+            except Exception:  # told, as multiprocessing does, and the next one's turn
+                traceback.print_exc()
 
 
 def finish_multiprocessing(job: context.JobContext) -> None:
@@ -137,7 +141,7 @@ def install() -> None:
 
 def enter(job: context.JobContext) -> None:
     """Child processes are seen to after all other handlers, as in a program that imports torch first."""
-    job.at_exit.append(lambda: finish_multiprocessing(job))
+    job.at_exit.insert(0, lambda: finish_multiprocessing(job))
 
 
 def leave(job: context.JobContext) -> None:

@@ -27,7 +27,7 @@ class JobContext:
     generator: Any = None  # torch.Generator; held here, its address lies in every thread's slot
     thread: threading.Thread = field(default_factory=threading.current_thread)
     thread_ident: int = field(default_factory=threading.get_ident)
-    threads: list[threading.Thread] = field(default_factory=list)
+    threads: dict[int, threading.Thread] = field(default_factory=dict)  # those that run, by id()
     at_exit: list[Callable[[], object]] = field(default_factory=list)
     modules: dict[str, types.ModuleType] = field(default_factory=dict)  # of its own folder
     values: dict[Any, Any] = field(default_factory=dict)  # by PerJob

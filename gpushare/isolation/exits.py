@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, system
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import interpreter, shim
 
@@ -56,15 +57,16 @@ def unregister(function: Callable[..., Any]) -> None:
     job.at_exit[:] = [f for f in job.at_exit if getattr(f, "func", None) != function]
 
 
-def run_handlers(job: context.JobContext, report: Callable[[BaseException], None]) -> None:
-    """Last registered first; what a handler raises goes to `report`."""
+def run_handlers(job: context.JobContext) -> None:
+    """Last registered first; what a handler raises is told and changes nothing."""
     while job.at_exit:
+        handler = job.at_exit.pop()
         try:
-            job.at_exit.pop()()
+            handler()
         except HardExit:
             raise
         except BaseException as error:  # SystemExit too, as under plain python
-            report(error)
+            system.ignore(error, "Exception ignored in atexit callback", getattr(handler, "func", handler))
 
 
 def _exit_now(code: int) -> None:
@@ -77,9 +79,14 @@ def _exit_now(code: int) -> None:
 
 
 def _run_finalizers(job: context.JobContext) -> None:
-    for finalizer in reversed(_finalizers.of(job)):
+    mine = _finalizers.of(job)
+    while mine:  # a finalizer can make others
+        finalizer = mine.pop()
         if finalizer.alive and finalizer.atexit:
-            finalizer()
+            try:
+                finalizer()
+            except Exception:
+                sys.excepthook(*sys.exc_info())
 
 
 def _wrap_finalize() -> None:
@@ -110,4 +117,5 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """Nothing: the handlers have run by now."""
+    """The handlers have run by now, or never do: after `os._exit`."""
+    job.at_exit.clear()

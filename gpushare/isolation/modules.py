@@ -12,10 +12,13 @@ the same static waits for it, with the GIL, for ever.
 
 from __future__ import annotations
 
+import builtins
+import gc
 import os
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +26,7 @@ from gpushare.isolation import context, ownership, system
 from gpushare.native import interpreter
 
 _Table = dict[str, types.ModuleType]
+_OF_EACH = ("__main__", "builtins")  # every job has one of its own
 _changing = threading.RLock()  # entries move between the tables
 
 
@@ -32,8 +36,8 @@ class _Modules(_Table):
     def __init__(self, modules: _Table) -> None:
         super().__init__(modules)
         # Shared modules of names that some job owns.
-        self._contested: _Table = {"__main__": super().pop("__main__")}
-        self._contested_tops = {"__main__"}
+        self._contested: _Table = {name: super(_Modules, self).pop(name) for name in _OF_EACH}
+        self._contested_tops = set(_OF_EACH)
         self._tops = set(map(ownership.top_of, modules))  # of which each job has been asked
 
     def __missing__(self, name: str) -> types.ModuleType:
@@ -46,6 +50,7 @@ class _Modules(_Table):
         own = _own_modules(name)
         if own is not None:
             own[name] = module
+            _give_builtins(own, module)
             return
         self._ask_others(ownership.top_of(name))
         with _changing:
@@ -141,7 +146,24 @@ class _Modules(_Table):
 
 def _own_modules(name: object) -> _Table | None:
     job = context.current()
-    return job.modules if job is not None and isinstance(name, str) and ownership.owns(job, name) else None
+    if job is None or not isinstance(name, str):
+        return None
+    if name == "builtins":  # a shared module that is being imported may keep it for all jobs
+        return None if context.importing_shared() else job.modules
+    return job.modules if ownership.owns(job, name) else None
+
+
+def _give_builtins(own: _Table, module: Any) -> None:
+    """Before the module is executed, which else would find those of the import machinery."""
+    if isinstance(module, types.ModuleType) and "builtins" in own:
+        vars(module).setdefault("__builtins__", vars(own["builtins"]))
+
+
+def _copy_of_builtins() -> types.ModuleType:
+    """`builtins.print = ...` of a script is for its own modules; the shared ones have the interpreter's."""
+    module = types.ModuleType("builtins")
+    vars(module).update(vars(builtins))
+    return module
 
 
 def path_of_job(first: str) -> list[str]:
@@ -187,16 +209,54 @@ def install() -> None:
 
 
 def enter(job: context.JobContext) -> None:
-    """The script is `__main__`."""
+    """The script is `__main__`, which has the module itself as `__builtins__` where others have its names."""
+    job.modules["builtins"] = _copy_of_builtins()
     job.modules["__main__"] = job.main
+    vars(job.main).update(__annotations__={}, __builtins__=job.modules["builtins"])
     ownership.enter(job)
     _modules.ask(job)
 
 
 def leave(job: context.JobContext) -> None:
-    """Drop what the job's modules hold."""
+    """Drop the job's modules and what the script has set, then empty the modules that something still holds.
+
+    In that order, as the interpreter does at its end: `__del__` of what a module has finds the module's names.
+    """
     ownership.leave(job)
-    for module in list(job.modules.values()):
-        if isinstance(module, types.ModuleType):
-            vars(module).clear()
+    vars(job.modules.pop("builtins")).update(vars(builtins))  # what is called later may still print
+    modules = [module for module in job.modules.values() if isinstance(module, types.ModuleType)]
+    marks = [_mark(module) for module in modules]
     job.modules.clear()
+    job.values.clear()
+    job.main = types.ModuleType("__main__")
+    modules.clear()
+    gc.collect()
+    if left := [mark for reference in reversed(marks) if (mark := reference())]:
+        _empty(left)
+        gc.collect()
+
+
+class _Mark:
+    """Lies among a module's names: they are still there if it is, also without the module."""
+
+
+_MARK = "__gpushare_mark__"
+
+
+def _mark(module: types.ModuleType) -> weakref.ref[_Mark]:
+    mark = vars(module)[_MARK] = _Mark()
+    return weakref.ref(mark)
+
+
+def _empty(marks: list[_Mark]) -> None:
+    """As the interpreter empties modules (`_PyModule_ClearDict`): of each the names that begin with one `_` first."""
+    order = {id(mark): index for index, mark in enumerate(marks)}
+    tables = [t for t in gc.get_referrers(*marks) if isinstance(t, dict) and id(t.get(_MARK)) in order]
+    for names in sorted(tables, key=lambda names: order[id(names[_MARK])]):
+        keys = [key for key in names if key != "__builtins__"]
+        for key in sorted(keys, key=lambda key: not _is_private(key)):
+            names[key] = None
+
+
+def _is_private(key: object) -> bool:
+    return isinstance(key, str) and key[:1] == "_" and key[1:2] != "_"

@@ -16,6 +16,7 @@ from gpushare.isolation.perjob import PerJob
 
 _ATTRIBUTES: dict[str, PerJob[Any]] = {}
 _UNSET = object()
+_unraisable: Any
 
 
 class _Sys(types.ModuleType):
@@ -71,6 +72,8 @@ def add_property(name: str, value: property) -> None:
 
 def install() -> None:
     """Give the module `sys` a class of our own."""
+    global _unraisable
+    _unraisable = _type_of_unraisable()
     _ATTRIBUTES["argv"] = PerJob(sys.argv, lambda: _current_job().argv)
     _ATTRIBUTES["excepthook"] = PerJob(sys.excepthook, lambda: sys.__excepthook__)
     for name, value in _ATTRIBUTES.items():
@@ -80,6 +83,46 @@ def install() -> None:
         original: PerJob[Any] = PerJob(getattr(sys, f"__{name}__"), partial(_stream_of_job, name))
         add_property(f"__{name}__", _property(original))
     sys.__class__ = _Sys
+
+
+def let_go_of_streams(job: context.JobContext) -> bool:
+    """Flush what the script assigned to `sys.stdout` and `sys.stderr`, and let its first streams stand there again.
+
+    As the interpreter does at its end, so what only `sys` holds is closed. False: output was lost.
+    """
+    flushed = [_flush(name, job.values.pop(("sys", name), None)) for name in ("stdout", "stderr")]
+    return flushed[0]  # of stderr the interpreter does not tell
+
+
+def _flush(name: str, stream: Any) -> bool:
+    try:
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+    except Exception as error:
+        if name == "stdout":
+            ignore(error, None, stream)
+        return False
+    return True
+
+
+def ignore(error: BaseException, where: str | None, culprit: object) -> None:
+    """Tell of an error that changes nothing, as the interpreter does. To be called by who has called the culprit."""
+    frames = error.__traceback__ and error.__traceback__.tb_next
+    sys.unraisablehook(_unraisable((type(error), error, frames, where, culprit)))
+
+
+def _type_of_unraisable() -> Any:
+    """What `sys.unraisablehook` is given, which has no name: seen in an error that is ignored."""
+
+    class Dying:
+        def __del__(self) -> None:
+            raise ValueError
+
+    seen: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, seen.append
+    Dying()
+    sys.unraisablehook = before
+    return type(seen.pop())
 
 
 def enter(job: context.JobContext) -> None:

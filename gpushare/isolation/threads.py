@@ -35,8 +35,13 @@ def _wrap_thread() -> None:
         # What a shared module starts when it is imported works for all.
         if job and context.in_host() and not context.importing_shared():
             self._gpushare_job = job
-            job.threads.append(self)
-        start(self)
+            job.threads[id(self)] = self
+        try:
+            start(self)
+        except RuntimeError:  # there are too many
+            if job:
+                job.threads.pop(id(self), None)
+            raise
 
     def bootstrap_for_job(self: Any) -> None:
         job = getattr(self, "_gpushare_job", None)
@@ -48,6 +53,7 @@ def _wrap_thread() -> None:
             bootstrap(self)
         finally:
             _leave()
+            job.threads.pop(id(self), None)  # with all that it holds
 
     _threading.Thread.start = start_for_job
     _threading.Thread._bootstrap_inner = bootstrap_for_job
@@ -94,7 +100,7 @@ def _new_name(template: str = "Thread-%d") -> str:
 
 
 def _mine(job: context.JobContext) -> list[threading.Thread]:
-    return [job.thread, *(t for t in job.threads if t is not job.thread and t.is_alive())]
+    return [job.thread, *(t for t in list(job.threads.values()) if t.is_alive())]
 
 
 def _wrap_lists() -> None:
@@ -126,23 +132,56 @@ def install(enter: Enter, leave: Callable[[], None]) -> None:
     _wrap_lists()
 
 
+_queues: Any = concurrent.futures.thread._threads_queues  # by thread, of executors of threads
+_managers: Any = concurrent.futures.process._threads_wakeups  # the same of processes
+
+
 def finish(job: context.JobContext) -> None:
-    """Wait as the interpreter does at its end: for what was submitted, and for threads that are no daemons.
+    """Wait as the interpreter does at its end: for what was submitted, and for threads that are no daemons, also
+    for those that these start.
 
     An executor's threads serve whoever submits, maybe other jobs: they are told to end if nobody needs them.
     """
-    concurrent.futures.wait(list(_futures.of(job)))
-    queues: Any = concurrent.futures.thread._threads_queues
-    managers: Any = concurrent.futures.process._threads_wakeups
-    thread: Any
-    for thread in list(job.threads):
-        if thread in managers:
-            if executor := thread.executor_reference():
-                executor.shutdown()
-        elif thread in queues:
-            queues[thread].put(None)
-        elif not thread.daemon and thread is not threading.current_thread():
+    while True:
+        for future in _submitted(job):
+            _wait_for(future)
+        _end_executors(job)
+        left = [t for t in _others(job) if not t.daemon and not _is_of_executor(t)]
+        if not left:
+            return
+        for thread in left:
             thread.join()
+
+
+def _submitted(job: context.JobContext) -> list[Any]:
+    futures: Any = _futures.of(job)
+    # The set of references in one step: other threads of the job may submit meanwhile.
+    return [future for reference in set(futures.data) if (future := reference()) is not None]
+
+
+def _wait_for(future: Any) -> None:
+    """Until it is done or cancelled. `concurrent.futures.wait` is not told of a cancelled one that nobody takes up."""
+    done = threading.Event()
+    future.add_done_callback(lambda _: done.set())
+    done.wait()
+
+
+def _others(job: context.JobContext) -> list[threading.Thread]:
+    return [t for t in list(job.threads.values()) if t.is_alive() and t is not threading.current_thread()]
+
+
+def _is_of_executor(thread: threading.Thread) -> bool:
+    return thread in _queues or thread in _managers
+
+
+def _end_executors(job: context.JobContext, *, wait: bool = True) -> None:
+    thread: Any
+    for thread in _others(job):
+        if thread in _managers:
+            if executor := thread.executor_reference():
+                executor.shutdown(wait=wait, cancel_futures=not wait)
+        elif thread in _queues:
+            _queues[thread].put(None)
 
 
 def enter(job: context.JobContext) -> None:
@@ -151,7 +190,13 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """Ask the daemon threads that are left to end; plain python ends them with the process."""
-    for thread in job.threads:
-        if thread.is_alive() and thread.daemon and thread.ident:
+    """Ask the threads that are left to end: daemons, and all after `os._exit`; plain python ends them with the process.
+
+    What was submitted and has not begun never does.
+    """
+    for future in _submitted(job):
+        future.cancel()
+    _end_executors(job, wait=False)
+    for thread in _others(job):
+        if thread.ident and not _is_of_executor(thread):
             interpreter.set_async_exception(thread.ident, SystemExit)
