@@ -33,9 +33,10 @@ def _wrap_thread() -> None:
     def start_for_job(self: Any) -> None:
         job = context.current()
         # What a shared module starts when it is imported works for all.
-        if job and context.in_host() and not context.importing_shared():
-            self._gpushare_job = job
-            job.threads[id(self)] = self
+        if job and not context.importing_shared():
+            self._gpushare_job = job  # in a forked child too, which has the job's state
+            if context.in_host():
+                job.threads[id(self)] = self
         try:
             start(self)
         except RuntimeError:  # there are too many
