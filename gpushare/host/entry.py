@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
 import signal
@@ -13,6 +14,8 @@ from gpushare.host import bad_frees, gpu
 from gpushare.host.control import Control
 from gpushare.native import doors, library, shim
 from gpushare.scheduling.thread import SchedulerThread
+
+LONGEST_EXIT_HANDLERS_S = 5.0
 
 
 def main(control_descriptor: int) -> int:
@@ -42,6 +45,11 @@ def main(control_descriptor: int) -> int:
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
 
         selfcheck.run(pooled=index is None)
+        from gpushare.isolation import directory
+
+        directory.prepare(
+            [job["cwd"] for job in start["jobs"]], lambda text: control.send("note", message=text)
+        )
         if index is not None:
             from gpushare.framework import cuda
 
@@ -55,6 +63,7 @@ def main(control_descriptor: int) -> int:
         threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
     for runner in runners:
         runner.thread.join()
+    _run_exit_handlers()
     _flush_log(control)
     bad_frees.tell(start["jobs"], control)
     control.send("done", yields=scheduler.yields.to_json(), scheduler_cpu_s=scheduler.cpu_s)
@@ -71,6 +80,14 @@ def _set_budget(budget_bytes: int) -> str | None:
     except library.NativeError as error:
         return str(error)
     return None
+
+
+def _run_exit_handlers() -> None:
+    """Those of shared modules, registered when they were imported: of the host, as the modules are."""
+    handlers: Any = atexit
+    thread = threading.Thread(target=handlers._run_exitfuncs, daemon=True)
+    thread.start()
+    thread.join(LONGEST_EXIT_HANDLERS_S)
 
 
 def _flush_log(control: Control) -> None:

@@ -14,9 +14,9 @@ from gpushare.framework import cuda_faults, generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
-from gpushare.isolation import context, exits, modules, signals, stdio, system, threads
+from gpushare.isolation import context, directory, exits, modules, signals, stdio, system, threads
 from gpushare.isolation.context import JobContext
-from gpushare.native import doors, process, shim
+from gpushare.native import doors, shim
 from gpushare.scheduling.admission import Need
 from gpushare.scheduling.thread import SchedulerThread
 
@@ -86,8 +86,7 @@ class JobRunner:
             total_iterations=profile["iterations"] if profile else None,
         )
         self._control.send("job_started", job=self._index, account=job.account)
-        process.unshare_fs()
-        os.chdir(self._spec["cwd"])
+        directory.begin(self._spec["cwd"])
         parts.enter(job)
         iterations.begin(job)
         self._job = job

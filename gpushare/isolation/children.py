@@ -15,7 +15,7 @@ from collections.abc import Iterator, MutableSet
 from itertools import count
 from typing import Any
 
-from gpushare.isolation import context, environment, fork
+from gpushare.isolation import context, environment, fork, multiprocess
 from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
@@ -116,6 +116,7 @@ def finish_multiprocessing(job: context.JobContext) -> None:
             process._popen.terminate()
     for process in _children.sets.of(job).copy():
         process.join()
+    multiprocess.stop_sharer(job)
     _run_finalizers(job, None)
 
 

@@ -1,18 +1,20 @@
 """`logging` per job: handlers, levels, filters, propagation of every logger, also of those that jobs share.
 
 The logger objects stay the ones that libraries hold; what a script can set on them is kept per job. A shared
-module that configures its loggers when it is imported does so for all jobs.
+module that configures its loggers when it is imported does so for all jobs. Likewise the names of levels, the class
+of new loggers, what makes records, and whether warnings are logged.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
+import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from gpushare.isolation import context, stdio
+from gpushare.isolation import attributes, context, stdio
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
@@ -95,7 +97,37 @@ class _Names:
         return getattr(self._maps.get(), name)
 
 
+class _Levels(MutableMapping[Any, Any]):
+    """Stands for a table of levels and their names: what the job has added, and the host's."""
+
+    def __init__(self, host: dict[Any, Any]) -> None:
+        self._host = host
+        self._added: PerJob[dict[Any, Any]] = PerJob(host, dict, imports_set_all=True)
+
+    def __getitem__(self, key: Any) -> Any:
+        added = self._added.get()
+        return added[key] if key in added else self._host[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._added.get()[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._added.get()[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.copy())
+
+    def __len__(self) -> int:
+        return len(self.copy())
+
+    def copy(self) -> dict[Any, Any]:
+        return {**self._host, **self._added.get()}
+
+
 _handlers: _Handlers
+_record: PerJob[Any] = PerJob(logging.getLogRecordFactory(), None, imports_set_all=True)
+_kind: PerJob[Any] = PerJob(logging.getLoggerClass(), None, imports_set_all=True)
+_shown: PerJob[Any] = PerJob(None, None, imports_set_all=True)  # what shows warnings while they are logged
 
 
 def _job() -> context.JobContext | None:
@@ -127,6 +159,54 @@ def _redirect_handlers() -> None:
                 handler.stream = stdio.proxy(name)
 
 
+def _set_kind(klass: Any) -> None:
+    """As `logging.setLoggerClass`, for the calling job."""
+    if klass != logging.Logger and not issubclass(klass, logging.Logger):
+        raise TypeError("logger not derived from logging.Logger: " + klass.__name__)
+    _kind.set(klass)
+
+
+def _capture_warnings(capture: bool) -> None:
+    """As `logging.captureWarnings`, for the calling job."""
+    before = _shown.get()
+    if capture and before is None:
+        _shown.set(warnings.showwarning)
+        warnings.showwarning = _showwarning
+    elif not capture and before is not None:
+        warnings.showwarning = before
+        _shown.set(None)
+
+
+def _showwarning(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    if file is None:
+        _log_warning(message, category, filename, lineno, file, line)
+    elif show := _shown.get():
+        show(message, category, filename, lineno, file, line)
+
+
+_log_warning: Any = vars(logging)["_showwarning"]
+# Frames of logging's own file are left out where a record says who logged.
+_showwarning.__code__ = _showwarning.__code__.replace(co_filename=vars(logging)["_srcfile"])
+
+
+def _keep_choices() -> None:
+    names: Any = logging
+    names._levelToName, names._nameToLevel = _Levels(names._levelToName), _Levels(names._nameToLevel)
+    names._logRecordFactory = attributes.calling(_record, _record.host)
+    names.setLogRecordFactory, names.getLogRecordFactory = _record.set, _record.get
+    names.setLoggerClass, names.getLoggerClass = _set_kind, _kind.get
+    manager: Any = logging.Manager
+    own = vars(logging.root.manager).pop("loggerClass")
+    assert own is None  # no library has set the manager's own
+    manager.loggerClass = property(
+        lambda self: vars(self).get("loggerClass") or _kind.get(),
+        lambda self, klass: vars(self).update(loggerClass=klass),
+    )
+    names.captureWarnings, names._showwarning = _capture_warnings, _showwarning
+
+
 def install() -> None:
     """Replace the attributes of the classes, and the two registries of handlers."""
     global _handlers
@@ -145,6 +225,7 @@ def install() -> None:
     names: Any = logging
     _handlers = names._handlerList = _Handlers(names._handlerList)
     names._handlers = _Names(names._handlers)
+    _keep_choices()
 
 
 def enter(job: context.JobContext) -> None:
@@ -152,5 +233,12 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """Flush and close the job's handlers, as the interpreter does at its end."""
+    """Flush and close the job's handlers, as the interpreter does at its end.
+
+    Loggers that it has made of a class of its own become ordinary ones: others find them by their names.
+    """
     logging.shutdown(_handlers.lists.of(job))
+    if (own := _kind.of(job)) is not _kind.host:
+        for logger in list(logging.root.manager.loggerDict.values()):
+            if type(logger) is own:
+                logger.__class__ = _kind.host

@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpushare.isolation import context, exits
+from gpushare.isolation import context, directory, exits
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import interpreter, shim
 
 _signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
 _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
-_raise_signal, _set_wakeup_fd = signal.raise_signal, signal.set_wakeup_fd
+_kill_group, _raise_signal, _set_wakeup_fd = os.killpg, signal.raise_signal, signal.set_wakeup_fd
 ROUTED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGALRM)
 _IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
 _live: list[context.JobContext] = []
@@ -79,21 +79,23 @@ def get_handler(number: int) -> Any:
     return _getsignal(number) if job is None else handler_of(job, number)
 
 
-def deliver(job: context.JobContext, number: int) -> None:
-    """The signal has come for this job."""
+def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) -> None:
+    """The signal has come for this job, from outside to a thread of the host's, or to one of the job's."""
     handler = handler_of(job, number)
     if handler is signal.default_int_handler:
         shim.cancel(job.account)
         interpreter.set_async_exception(job.thread_ident, KeyboardInterrupt)
     elif callable(handler):
         frame = sys._current_frames().get(job.thread_ident)
-        _in_job(job, lambda: handler(int(number), frame))
+        _in_job(job, lambda: handler(int(number), frame), from_outside)
     elif handler is signal.SIG_DFL and number not in _IGNORED:
         exits.end_job(job, 128 + number)
 
 
-def _in_job(job: context.JobContext, call: Callable[[], object]) -> None:
+def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: bool) -> None:
     def run() -> None:
+        if from_outside:  # the starting thread's working directory is the host's
+            directory.follow(job)
         try:
             call()
         except BaseException as error:
@@ -109,7 +111,7 @@ def _in_job(job: context.JobContext, call: Callable[[], object]) -> None:
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:
-    shim.cancel(job.account)
+    shim.interrupt(job.account)  # no `cancel`: the script may catch it and go on
     kind = type(error)
     # Only a class can be raised in another thread; this one makes itself with the arguments it should have.
     made = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})
@@ -128,13 +130,20 @@ def _on_host_signal(number: int, _frame: Any) -> None:
 
 def _send(pid: int, number: int) -> None:
     job = _job()
-    if job is None or pid != os.getpid() or number == 0:
+    if job is None or pid not in (os.getpid(), 0, -os.getpgrp()) or number == 0:
         _kill(pid, number)
     elif number == signal.SIGKILL:
         job.note(f"{job.name} killed its own process: only this job ends")
         exits.end_job(job, 128 + number)
     else:
-        deliver(job, number)
+        deliver(job, number, from_outside=False)
+
+
+def _send_group(group: int, number: int) -> None:
+    if group in (0, os.getpgrp()):  # that of the host, which all jobs share
+        _send(os.getpid(), number)
+    else:
+        _kill_group(group, number)
 
 
 def _raise(number: int) -> None:
@@ -160,7 +169,7 @@ def _start_timer(job: context.JobContext, table: _Table, seconds: float) -> None
     def ring() -> None:
         if table.interval_s > 0:
             _start_timer(job, table, table.interval_s)
-        deliver(job, signal.SIGALRM)
+        deliver(job, signal.SIGALRM, from_outside=False)
 
     table.due_s = time.monotonic() + seconds
     table.timer = threading.Timer(seconds, ring)
@@ -211,7 +220,7 @@ def install() -> None:
     module.signal, module.getsignal = set_handler, get_handler
     module.alarm, module.setitimer, module.getitimer = _set_alarm, _arm, _get_timer
     module.raise_signal, module.set_wakeup_fd = _raise, _wakeup_fd
-    os.kill = _send
+    os.kill, os.killpg = _send, _send_group
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 

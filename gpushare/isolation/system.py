@@ -25,7 +25,8 @@ class _Sys(types.ModuleType):
         return types.ModuleType(name, doc)
 
 
-def _property(value: PerJob[Any]) -> property:
+def property_of(value: PerJob[Any]) -> property:
+    """For an attribute that each job has for itself."""
     return property(lambda _: value.get(), lambda _, new: value.set(new))
 
 
@@ -77,11 +78,11 @@ def install() -> None:
     _ATTRIBUTES["argv"] = PerJob(sys.argv, lambda: _current_job().argv)
     _ATTRIBUTES["excepthook"] = PerJob(sys.excepthook, lambda: sys.__excepthook__)
     for name, value in _ATTRIBUTES.items():
-        add_property(name, _property(value))
+        add_property(name, property_of(value))
     for name in ("stdin", "stdout", "stderr"):
         add_property(name, _stream_property(name))
         original: PerJob[Any] = PerJob(getattr(sys, f"__{name}__"), partial(_stream_of_job, name))
-        add_property(f"__{name}__", _property(original))
+        add_property(f"__{name}__", property_of(original))
     sys.__class__ = _Sys
 
 

@@ -46,14 +46,28 @@ def _add_filter(*item: Any, append: bool) -> None:
             if item in filters:
                 filters.remove(item)
             filters.insert(0, item)
-    _mutated()
+    _filters_mutated()
 
 
 def _resetwarnings() -> None:
     """Clear the list of warning filters, so that no filters are active."""
     for filters in _all_lists():
         filters.clear()
-    _mutated()
+    _filters_mutated()
+
+
+def _filters_mutated() -> None:
+    """What was shown may be shown again: to the calling job, or to all where a shared module changes their filters.
+
+    The interpreter has one number for it, at whose change it forgets what was shown, job by job and place by place.
+    """
+    job = None if context.importing_shared() else context.current()
+    if job is None or not context.in_host() or len(_jobs) < 2:
+        _mutated()
+        return
+    _registries.of(job).clear()
+    for module in list(job.modules.values()):  # what C code warns of
+        vars(module).get("__warningregistry__", {}).clear()
 
 
 def _showwarnmsg(message: Any) -> None:
@@ -125,6 +139,7 @@ def install() -> None:
         setattr(_Module, name, _property(value))
     for name, function in (
         ("_add_filter", _add_filter),
+        ("_filters_mutated", _filters_mutated),
         ("resetwarnings", _resetwarnings),
         ("_showwarnmsg", _showwarnmsg),
         ("_formatwarnmsg", _formatwarnmsg),

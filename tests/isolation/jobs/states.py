@@ -5,17 +5,22 @@ the ways in which multiprocessing hands it to a new interpreter.
 """
 
 import atexit
+import builtins
 import ctypes
 import gc
 import io
 import logging
 import multiprocessing
+import multiprocessing.process
+import multiprocessing.resource_sharer
+import multiprocessing.util
 import os
 import pickle
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -452,3 +457,101 @@ class Collector:
 
 def program_output(state):
     return subprocess.run(["sh", "-c", state.program], capture_output=True, text=True, check=True).stdout
+
+
+class Builtins:
+    child = "fork"
+
+    def set(self, value):
+        builtins.number_of_job = value
+        original = builtins.abs
+        builtins.abs = lambda number: (value, original(number))
+
+    def get(self):
+        here = abs(-1), own_module.Thing(-2).size()
+        return here, getattr(builtins, "number_of_job", None), sys.modules["builtins"] is builtins
+
+
+class TemporaryFolder:
+    child = "fork"
+
+    def set(self, value):
+        tempfile.tempdir = f"/{value}"
+
+    def get(self):
+        return tempfile.tempdir, hasattr(__main__, "value_was_set") and tempfile.gettempdir()
+
+
+class MultiprocessingFolder:
+    child = "fork"
+
+    def set(self, value):
+        open(os.path.join(multiprocessing.util.get_temp_dir(), value), "w").close()
+        self.shared = multiprocessing.resource_sharer.DupFd(1)
+
+    def get(self):
+        folder = multiprocessing.process.current_process()._config.get("tempdir")
+        files = folder and [name for name in sorted(os.listdir(folder)) if len(name) == 1]
+        return files, threading.active_count() if hasattr(__main__, "value_was_set") else None
+
+    def restore(self):
+        os.close(self.shared.detach())
+
+
+class Hooks:
+    child = "fork"
+
+    def set(self, value):
+        sys.unraisablehook = lambda args: print("ignored", value, args.exc_value, file=sys.__stdout__)
+        sys.displayhook = lambda shown: print("displayed", value, shown, file=sys.__stdout__)
+        threading.excepthook = lambda args: print("died", value, args.exc_value, file=sys.__stdout__)
+
+    def get(self):
+        class Dying:
+            def __del__(self):
+                raise ValueError("in del")
+
+        hooks = [sys.unraisablehook, sys.displayhook, threading.excepthook]
+        if hasattr(__main__, "value_was_set"):
+            Dying()
+            exec(compile("3", "typed", "single"))
+            thread = threading.Thread(target=lambda: 1 // 0)
+            thread.start()
+            thread.join()
+        return [hook.__name__ for hook in hooks], hooks[0] is sys.__unraisablehook__
+
+
+class LoggingChoices:
+    child = "fork"
+
+    def set(self, value):
+        class Own(logging.Logger):
+            letter = value
+
+        class Record(logging.LogRecord):
+            letter = value
+
+        logging.addLevelName(35, value)
+        logging.setLoggerClass(Own)
+        logging.setLogRecordFactory(Record)
+        logging.captureWarnings(True)
+        logging.getLogger(f"of-{value}")
+
+    def get(self):
+        made = logging.getLogger().makeRecord("name", 35, "file", 1, "text", (), None)
+        kind = logging.getLoggerClass()
+        seen = [logging.getLevelName(35), made.levelname, getattr(made, "letter", None), kind.__name__]
+        others = {type(logging.getLogger(f"of-{value}")).__name__ for value in "ab"}
+        fresh = others if not hasattr(__main__, "value_was_set") else None
+        return seen, fresh, warnings.showwarning.__name__, logging.getLevelNamesMapping().get("a")
+
+    def restore(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            caught = io.StringIO()
+            handler = logging.StreamHandler(caught)
+            logging.getLogger("py.warnings").addHandler(handler)
+            warnings.warn("captured", stacklevel=1)
+            logging.getLogger("py.warnings").removeHandler(handler)
+        logging.captureWarnings(False)
+        print("captured" in caught.getvalue(), warnings.showwarning.__name__, file=sys.__stdout__)
