@@ -15,6 +15,8 @@ def enter(job: context.JobContext) -> None:
     shim.thread_enter(job.account, job.generator._cdata)
     # One worker thread serves all backward passes of a device: a job that waits there would stall all.
     torch.autograd.set_multithreading_enabled(False)
+    if not context.in_host():  # in a forked child, which can't use CUDA and has the number of threads it has
+        return
     switches.enter_thread(job)
     cuda_streams.enter_thread(job)
     cuda_generators.enter_thread(job)
@@ -23,5 +25,6 @@ def enter(job: context.JobContext) -> None:
 def leave() -> None:
     """The calling thread is done with its job."""
     shim.thread_leave()
-    cuda_streams.leave_thread()
+    if context.in_host():
+        cuda_streams.leave_thread()
     context.bind(None)

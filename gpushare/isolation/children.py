@@ -96,9 +96,14 @@ def _wrap_finalize() -> None:
     kind.__init__ = start
 
 
+def _finalizers_of(job: context.JobContext) -> list[Any]:
+    finalizers = list(_util._finalizer_registry.items())
+    return [key for key, finalizer in finalizers if getattr(finalizer, "_gpushare_job", None) is job]
+
+
 def _run_finalizers(job: context.JobContext, least: int | None) -> None:
     registry: dict[Any, Any] = _util._finalizer_registry
-    mine = [k for k, f in list(registry.items()) if getattr(f, "_gpushare_job", None) is job]
+    mine = _finalizers_of(job)
     chosen = [k for k in mine if least is None or (k[0] is not None and k[0] >= least)]
     for key in sorted((k for k in chosen if k[0] is not None), reverse=True):
         if finalizer := registry.get(key):
@@ -146,7 +151,9 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """Nothing: `enter` has seen to it."""
+    """`enter` has seen to it; after `os._exit` finalizers are left, which never run."""
+    for key in _finalizers_of(job):
+        _util._finalizer_registry.pop(key, None)
 
 
 _original_fork_exec: Any = None

@@ -30,7 +30,7 @@ class JobContext:
     threads: dict[int, threading.Thread] = field(default_factory=dict)  # those that run, by id()
     at_exit: list[Callable[[], object]] = field(default_factory=list)
     modules: dict[str, types.ModuleType] = field(default_factory=dict)  # of its own folder
-    values: dict[Any, Any] = field(default_factory=dict)  # by PerJob
+    values: dict[Any, Any] = field(default_factory=dict)  # by PerJob; by tuples where the script may set many
 
 
 _local = threading.local()

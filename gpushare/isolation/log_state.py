@@ -127,6 +127,7 @@ class _Levels(MutableMapping[Any, Any]):
 _handlers: _Handlers
 _record: PerJob[Any] = PerJob(logging.getLogRecordFactory(), None, imports_set_all=True)
 _kind: PerJob[Any] = PerJob(logging.getLoggerClass(), None, imports_set_all=True)
+_kinds: PerJob[list[type]] = PerJob([], list)  # all that were set
 _shown: PerJob[Any] = PerJob(None, None, imports_set_all=True)  # what shows warnings while they are logged
 
 
@@ -164,6 +165,8 @@ def _set_kind(klass: Any) -> None:
     if klass != logging.Logger and not issubclass(klass, logging.Logger):
         raise TypeError("logger not derived from logging.Logger: " + klass.__name__)
     _kind.set(klass)
+    if context.current() and not context.importing_shared() and klass is not logging.Logger:
+        _kinds.get().append(klass)
 
 
 def _capture_warnings(capture: bool) -> None:
@@ -238,7 +241,7 @@ def leave(job: context.JobContext) -> None:
     Loggers that it has made of a class of its own become ordinary ones: others find them by their names.
     """
     logging.shutdown(_handlers.lists.of(job))
-    if (own := _kind.of(job)) is not _kind.host:
+    if own := _kinds.of(job):
         for logger in list(logging.root.manager.loggerDict.values()):
-            if type(logger) is own:
-                logger.__class__ = _kind.host
+            if type(logger) in own:
+                logger.__class__ = logging.Logger

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from gpushare.isolation import context, ownership, system
+from gpushare.isolation import context, ownership, perjob, system
 from gpushare.native import interpreter
 
 _Table = dict[str, types.ModuleType]
@@ -149,7 +149,7 @@ def _own_modules(name: object) -> _Table | None:
     if job is None or not isinstance(name, str):
         return None
     if name == "builtins":  # a shared module that is being imported may keep it for all jobs
-        return None if context.importing_shared() else job.modules
+        return job.modules if name in job.modules and not context.importing_shared() else None
     return job.modules if ownership.owns(job, name) else None
 
 
@@ -223,11 +223,12 @@ def leave(job: context.JobContext) -> None:
     In that order, as the interpreter does at its end: `__del__` of what a module has finds the module's names.
     """
     ownership.leave(job)
-    vars(job.modules.pop("builtins")).update(vars(builtins))  # what is called later may still print
+    if isinstance(own := job.modules.pop("builtins", None), types.ModuleType):
+        vars(own).update(vars(builtins))  # what is called later may still print
     modules = [module for module in job.modules.values() if isinstance(module, types.ModuleType)]
     marks = [_mark(module) for module in modules]
     job.modules.clear()
-    job.values.clear()
+    perjob.drop_values(job)
     job.main = types.ModuleType("__main__")
     modules.clear()
     gc.collect()

@@ -49,3 +49,10 @@ class PerJob(Generic[T]):
             self.host = value
         else:
             job.values[self] = value
+
+
+def drop_values(job: context.JobContext) -> None:
+    """Forget what the script has set. What parts keep for the job's threads stays: those may go on for a while."""
+    for key in list(job.values):
+        if isinstance(key, PerJob | tuple):
+            job.values.pop(key, None)
