@@ -84,7 +84,7 @@ def report(error: BaseException) -> int | None:
 def _of_the_script(error: BaseException) -> types.TracebackType | None:
     """The traceback, without the host's own frames at its top."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith("gpushare.host."):
+    while frames is not None and str(frames.tb_frame.f_globals.get("__name__")).startswith("gpushare.host."):
         frames = frames.tb_next
     return frames
 

@@ -140,7 +140,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _send_group(group: int, number: int) -> None:
-    if group in (0, os.getpgrp()):  # that of the host, which all jobs share
+    if _job() and group in (0, os.getpgrp()):  # that of the host, which all jobs share
         _send(os.getpid(), number)
     else:
         _kill_group(group, number)

@@ -35,26 +35,20 @@ def _wrap_thread() -> None:
         # What a shared module starts when it is imported works for all.
         if job and not context.importing_shared():
             self._gpushare_job = job  # in a forked child too, which has the job's state
-            if context.in_host():
-                job.threads[id(self)] = self
-        try:
-            start(self)
-        except RuntimeError:  # there are too many
-            if job:
-                job.threads.pop(id(self), None)
-            raise
+        start(self)
 
     def bootstrap_for_job(self: Any) -> None:
         job = getattr(self, "_gpushare_job", None)
         if job is None:
             bootstrap(self)
             return
+        job.threads[id(self)] = self
         _enter(job)
         try:
             bootstrap(self)
         finally:
             _leave()
-            job.threads.pop(id(self), None)  # with all that it holds
+            del job.threads[id(self)]  # with all that it holds
 
     _threading.Thread.start = start_for_job
     _threading.Thread._bootstrap_inner = bootstrap_for_job
