@@ -37,7 +37,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Shares:
-    """Of a job's solo iterations: a short one of them in seconds, cores kept busy, and the Python thread's share of a core.
+    """Of a job's solo iterations: seconds of a short one, cores kept busy, the Python thread's share of a core.
 
     The first two are None while other jobs were in the process.
     """

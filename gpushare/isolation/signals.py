@@ -111,7 +111,9 @@ def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: b
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:
-    shim.interrupt(job.account)  # no `cancel`: the script may catch it and go on
+    # An error the script may catch, and go on. It comes once a call into C is over, as a wait for memory is.
+    if not isinstance(error, Exception):
+        shim.cancel(job.account)
     kind = type(error)
     # Only a class can be raised in another thread; this one makes itself with the arguments it should have.
     made = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})

@@ -115,7 +115,6 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_switches_of": (_I32, (_I32,)),
     "gs_compile_region": (_I64, (_I64,)),
     "gs_cancel": (None, (_I32,)),
-    "gs_interrupt": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
@@ -209,8 +208,6 @@ def load(path: Path | None = None) -> None:
         raise NativeError(f"the shim is not built: {path} is missing; install the package with pip")
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     for name, (result, arguments) in _SIGNATURES.items():
-        if name == "gs_interrupt" and not hasattr(library, name):
-            continue
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     found = library.gs_api_version()

@@ -132,14 +132,6 @@ def cancel(account: int) -> None:
     lib().gs_cancel(account)
 
 
-def interrupt(account: int) -> None:
-    """End the job's waits that sleep now; later ones wait."""
-    if hasattr(lib(), "gs_interrupt"):
-        lib().gs_interrupt(account)
-    else:
-        lib().gs_cancel(account)
-
-
 def collection_callback() -> Callable[[str, dict[str, int]], None]:
     """For `gc.callbacks`. It runs no Python code, in which an interrupt could be raised and be lost."""
     return quick["gs_collection"]
