@@ -129,3 +129,20 @@ def test_misuse(gpushare: Run, arguments: tuple[str, ...], message: str) -> None
     done = gpushare("run", "wide.py 3", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_timeout_that_a_script_catches_leaves_it_in_its_place(gpushare: Run, tmp_path: Path) -> None:
+    """It was out of scheduling from then on: no door, and no waiting for memory."""
+    (tmp_path / "timeout.py").write_text(
+        "import signal, time\n"
+        "def late(*_): raise TimeoutError('late')\n"
+        "signal.signal(signal.SIGALRM, late)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "try:\n    while True: time.sleep(0.01)\n"
+        "except TimeoutError: print('caught')\n" + TRAIN.format(rows=20_000)
+    )
+    (tmp_path / "train.py").write_text(TRAIN.format(rows=20_000))
+    done = gpushare("run", "timeout.py 60", "train.py 90", "--policy", "temporal", "--summary", "s.json")
+    assert done.returncode == 0 and "timeout | caught" in done.stdout, done.stderr
+    jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
+    assert jobs["timeout"]["door_wait_s"] > 0.1
