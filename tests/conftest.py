@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # some test runners start us with it ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # so does nohup
 os.environ.setdefault("GPUSHARE_TEST_SEED", str(random.randrange(10**6)))
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -20,7 +20,7 @@ _SERVER_CALLS = ("ensure_running", "get_inherited_fds", "connect_to_new_process"
 
 _sharer_module: Any = multiprocessing.resource_sharer
 _sharers: PerJob[Any] = PerJob(_sharer_module._resource_sharer, _sharer_module._ResourceSharer)
-_LONGEST_STOP_S = 1.0
+_LONGEST_STOP_S = 5.0
 
 
 class _Sharer:
@@ -53,6 +53,8 @@ def install() -> None:
 def stop_sharer(job: context.JobContext) -> None:
     """While the folder that has its socket is still there."""
     if sharer := job.values.get(_sharers):
+        if sharer._thread:  # it tells of any other end that it is asked to come to
+            sharer._thread._gpushare_ends = True
         with contextlib.suppress(OSError, EOFError):
             sharer.stop(_LONGEST_STOP_S)
 

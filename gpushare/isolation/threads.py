@@ -193,5 +193,5 @@ def leave(job: context.JobContext) -> None:
         future.cancel()
     _end_executors(job, wait=False)
     for thread in _others(job):
-        if thread.ident and not _is_of_executor(thread):
+        if thread.ident and not _is_of_executor(thread) and not getattr(thread, "_gpushare_ends", False):
             interpreter.set_async_exception(thread.ident, SystemExit)

@@ -138,7 +138,7 @@ def test_bad_input_simulates_nothing(
 def test_a_script_that_has_no_iterations_is_told(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "idle.py").write_text("print('nothing')\n")
     done = gpushare("plan", "idle.py", "--budget", "100MiB")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "no profile: idle ended as ok: no two iterations were seen" in done.stderr
     assert done.stdout == ""
 
