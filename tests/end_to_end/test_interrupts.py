@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,9 +16,20 @@ from conftest import environment
 pytestmark = pytest.mark.usefixtures("train")
 
 
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """A run that a test has given up would take the processor from all tests after it."""
+    yield
+    while _started:
+        _started.pop().kill()
+
+
 def start(tmp_path: Path, *arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:
     command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         cwd=tmp_path,
         env=environment(tmp_path),
@@ -26,6 +38,8 @@ def start(tmp_path: Path, *arguments: str, stdin: int | None = None) -> subproce
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    _started.append(process)
+    return process
 
 
 def host_of(process: subprocess.Popen[str], line: str) -> psutil.Process:
