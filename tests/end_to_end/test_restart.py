@@ -73,12 +73,15 @@ CHANGES_BUDGET = """
 import subprocess
 ask = [sys.executable, "-m", "gpushare", "budget", "640MiB", "--run", str(os.getppid())]
 print(subprocess.run(ask, capture_output=True, text=True).stdout, flush=True)
+pathlib.Path("changed").touch()
 ctypes.string_at(0)
 """
 
 
 def test_a_restart_has_the_budget_that_was_set_last(gpushare: Run, tmp_path: Path) -> None:
     write(tmp_path, CHANGES_BUDGET)
+    until_changed = 'while not pathlib.Path("changed").exists():\n    time.sleep(0.01)\n'
+    (tmp_path / "good.py").write_text(MEET + until_changed + WORKS)  # however long the change takes
     done = gpushare(
         "run", *JOBS, "--restart", "--budget", "512MiB", "--summary", "s.json", "--log-dir", "logs"
     )
