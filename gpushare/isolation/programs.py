@@ -31,7 +31,7 @@ def _run_instead(job: context.JobContext, path: Any, arguments: Any, environment
     )
     try:
         code = process.wait()
-    except BaseException:
+    except BaseException:  # Ctrl-C, or the job is ended: the program ends with it
         process.kill()
         raise
     exits.end_job(job, code if code >= 0 else 128 - code)

@@ -8,7 +8,9 @@ import time
 import traceback
 import weakref
 
-import torch  # noqa: F401
+import torch
+
+torch.manual_seed(0)
 
 
 def hook(kind, error, frames):

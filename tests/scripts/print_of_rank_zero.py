@@ -27,7 +27,7 @@ print("shown", force=True)
 own_printer.say("from a module")
 
 
-@profile  # noqa: F821
+@profile  # noqa: F821 - of builtins, set above
 def last():
     print("last", force=True)
 

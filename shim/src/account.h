@@ -1,0 +1,92 @@
+// A job's books, and those of what no job owns: what it holds, how far it is, and what is known of
+// its iterations. The governor keeps them; heaps count into them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "allocation_log.h"
+#include "curve.h"
+#include "fences.h"
+#include "forecast.h"
+#include "iteration_kinds.h"
+#include "kinds.h"
+#include "telemetry.h"
+#include "trace.h"
+#include "usage.h"
+
+namespace gpushare {
+
+struct Permit {
+  bool valid = false;
+  uint64_t ordinal = 0, shift_ns = 0;
+};
+constexpr uint64_t kNever = UINT64_MAX;           // as a permit's ordinal: the two take turns
+constexpr uint64_t kByForecast = UINT64_MAX - 1;  // as soon as it fits with all that are under way
+
+struct Span;
+
+// A block that other streams use too.
+struct UsedElsewhere {
+  Span* span;
+  Batch freed;  // 0: not yet
+};
+
+// Where the heap put a block: what it makes of its kind. Small blocks and extents keep off the
+// pages of others, so there it does not matter.
+enum Lies : uint8_t { kAmongPersistent, kAmongTransient, kInExtent, kPlaces, kInSlab = kPlaces };
+
+struct Account {
+  std::mutex heaps;  // guards the heaps of the account, and changes of what they count:
+  std::atomic<int64_t> live{0}, live_peak{0};  // bytes of blocks handed out
+  std::atomic<int64_t> live_at[kPlaces] = {};  // of these, by where they lie; the rest in slabs
+  std::atomic<int64_t> reserved{0};            // bytes of addresses that are its own
+  std::atomic<uint64_t> allocations{0}, frees{0};
+  // What its allocations cost on the device: pages put behind other addresses, and waits.
+  std::atomic<uint64_t> mappings{0}, device_waits{0}, cpu_waits{0};
+  std::atomic<uint64_t> bad_frees{0};  // by its threads, of what is no block
+  BlockUsage blocks;
+  std::map<void*, UsedElsewhere> used_elsewhere;       // in order, so that runs are alike
+  std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
+  std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
+
+  std::atomic<uint64_t> held{0};  // pages
+  std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
+  std::atomic<int32_t> nodes_to_mark{
+      0};                               // graph nodes until an iteration ends; 0 or less: no matter
+  std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
+  Recorder recorder;
+  Trace trace;
+  Kinds kinds;
+
+  // The rest is guarded by the governor's mutex.
+  uint32_t id = 0;
+  bool begun = false, ended = false, cancelled = false;
+  bool open = false, alone = false, overrunning = false, curve_given = false;
+  uint32_t warmup_left = 0, distrusted = 0;
+  uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
+  uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
+  PageUsage pages;
+  uint64_t limit = UINT64_MAX;  // pages that it may hold
+  uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
+  uint64_t memory_waits = 0;                    // threads that wait for memory
+  uint64_t waiting_since_ns = 0;                // when the first of them began
+  uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
+  Curve curve;  // of all kinds of iterations: the most that any of them held
+  Forecast forecast;
+  IterationKinds iteration_kinds;
+  int64_t rank = 0;
+  // Page-seconds that its iterations held beyond its residue, up to granted_at_ns.
+  double granted = 0;
+  uint64_t granted_at_ns = 0, turn_began_ns = 0;
+  PeakKinds at_peak;
+  std::vector<LogRecord> profiled_log;  // of the iteration that was traced
+  Permit permit[kAccounts];
+  bool live_job() const { return begun && !ended; }
+  bool trusted() const { return curve.known() && distrusted == 0; }
+};
+
+}  // namespace gpushare
