@@ -88,11 +88,11 @@ def install() -> None:
 
 def enter(job: context.JobContext) -> None:
     """From now on the job's wishes count."""
-    switch.live.append(job)
+    switch.enter(job)
 
 
 def leave(job: context.JobContext) -> None:
     """They no longer do. A limit of the process stays: it can't always be raised again."""
-    switch.live.remove(job)
+    switch.leave(job)
     for watched in _switches:
         watched.leave(job)

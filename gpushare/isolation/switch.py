@@ -9,6 +9,19 @@ from typing import Any
 from gpushare.isolation import context
 
 live: list[context.JobContext] = []  # jobs whose wishes count
+_all: list[Switch] = []
+
+
+def enter(job: context.JobContext) -> None:
+    """From now on the job's wishes count; what another job has set before it came is told too."""
+    live.append(job)
+    for switch in list(_all):
+        switch.tell_all()
+
+
+def leave(job: context.JobContext) -> None:
+    """They no longer do."""
+    live.remove(job)
 
 
 class Switch:
@@ -28,6 +41,7 @@ class Switch:
         self.host = getter()
         self._wanted: dict[context.JobContext, Any] = {}
         self._told = False
+        _all.append(self)
 
     def set(self, *args: Any, **kwargs: Any) -> Any:
         """As the setter; tells the first time that jobs disagree."""
@@ -38,8 +52,13 @@ class Switch:
             self._tell(job)
         return result
 
+    def tell_all(self) -> None:
+        """As if each job that has set it did so now."""
+        for job in list(self._wanted):
+            self._tell(job)
+
     def _tell(self, job: context.JobContext) -> None:
-        value = self._wanted[job]
+        value = self._wanted.get(job, self.host)
         others = [o for o in live if o is not job and self._wanted.get(o, self.host) != value]
         if others and not self._told:
             self._told = True

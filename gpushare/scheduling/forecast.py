@@ -8,15 +8,16 @@ room stands still. Contention is left out: it is what measuring finds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpushare.scheduling.pipeline import step_at
 from gpushare.scheduling.policies import POLICIES
 from gpushare.scheduling.snapshot import TURNS, IterationCurve, Permit, Snapshot
 
 _STEPS = 48  # in the longest iteration
 _BEFORE, _COUNTED = 2, 6  # longest iterations, first to get into step
+_EDGE = 1e-6  # of a step: times are not exact
 
 
 def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
@@ -54,20 +55,32 @@ def yield_of(
     return ahead.work_s / (_COUNTED * _STEPS * step_s)
 
 
+def _held_in_steps(curve: IterationCurve, step_s: float) -> list[int]:
+    """The most that an iteration holds in each step of time: what it holds for a moment counts."""
+    ends = [*curve.time_s[1:], curve.duration_s]
+    held = [curve.residue_bytes] * max(1, round(curve.duration_s / step_s))
+    for held_bytes, begin_s, end_s in zip(curve.held_bytes, curve.time_s, ends, strict=True):
+        first, last = int(begin_s / step_s + _EDGE), math.ceil(end_s / step_s - _EDGE)
+        for step in range(min(first, len(held) - 1), min(max(last, first + 1), len(held))):
+            held[step] = max(held[step], held_bytes)
+    return held
+
+
 @dataclass
 class _Job:
-    """`at_s` into its iteration; None: at its door, where `passed` others have started since it came."""
+    """In step `at` of its iteration; None: at its door, where `passed` others have started since it came."""
 
     curve: IterationCurve
-    shifts_s: dict[int, float]  # by index of the job that runs: how far that must be
+    held_in: list[int]
+    shifts: dict[int, float]  # by index of the job that runs: how many steps far that must be
     by_forecast: bool = False
-    at_s: float | None = None
+    at: int | None = None
     passed: int = 0
 
-    def held(self, at_s: float | None) -> int:
-        if at_s is None or at_s >= self.curve.duration_s:
+    def held(self, at: int | None) -> int:
+        if at is None or at >= len(self.held_in):
             return self.curve.residue_bytes
-        return self.curve.held_bytes[step_at(self.curve, at_s)]
+        return self.held_in[at]
 
 
 class _LookAhead:
@@ -82,12 +95,12 @@ class _LookAhead:
         step_s: float,
     ) -> None:
         index = {account: i for i, account in enumerate(accounts)}
-        self._jobs = [_Job(curve, {}) for curve in curves]
+        self._jobs = [_Job(curve, _held_in_steps(curve, step_s), {}) for curve in curves]
         for p in permits:
             job = self._jobs[index[p.account]]
             job.by_forecast |= p.by_forecast
             if not p.by_forecast:
-                job.shifts_s[index[p.after]] = float("inf") if p.ordinal is None else p.shift_s
+                job.shifts[index[p.after]] = math.inf if p.ordinal is None else p.shift_s / step_s - _EDGE
         self._room_bytes, self._step_s = room_bytes, step_s
         self._queue = list(self._jobs)  # at their doors, in the order in which they came
         self._running: list[_Job] = []  # in the order in which they started
@@ -100,48 +113,48 @@ class _LookAhead:
         moved = [job for job in self._running if self._move(job)]
         if self._running and not moved:
             self._move(self._running[0], always=True)  # the shim would not let it come so far
-        for job in [job for job in self._running if job.at_s is None]:
+        for job in [job for job in self._running if job.at is None]:
             self._running.remove(job)
             self._queue.append(job)
 
     def _open_doors(self) -> None:
         for job in list(self._queue):
-            past = all(self._is_past(other, shift_s) for other, shift_s in job.shifts_s.items())
+            past = all(self._is_past(other, shift) for other, shift in job.shifts.items())
             if past and (not job.by_forecast or self._fits(job)):
-                job.at_s = 0.0
                 for earlier in self._queue[: self._queue.index(job)]:
                     earlier.passed += 1
                 self._queue.remove(job)
                 self._running.append(job)
-                self._account(job, None, 0.0)
+                self._go_to(job, 0)
             elif job.passed:
                 return
 
     def _fits(self, newcomer: _Job) -> bool:
         """Whether it stays with all that run within the room to its end (`shim/src/forecast.cpp`)."""
-        at_doors = sum(j.curve.residue_bytes for j in self._jobs if j.at_s is None and j is not newcomer)
-        for step in range(1 + int(newcomer.curve.duration_s / self._step_s)):
-            ahead_s = step * self._step_s
-            running = sum(job.held(job.at_s + ahead_s) for job in self._running if job.at_s is not None)
-            if at_doors + running + newcomer.held(ahead_s) > self._room_bytes:
+        at_doors = sum(j.curve.residue_bytes for j in self._jobs if j.at is None and j is not newcomer)
+        for ahead in range(len(newcomer.held_in)):
+            running = sum(job.held(job.at + ahead) for job in self._running if job.at is not None)
+            if at_doors + running + newcomer.held(ahead) > self._room_bytes:
                 return False
         return True
 
-    def _is_past(self, other: int, shift_s: float) -> bool:
-        at_s = self._jobs[other].at_s
-        return at_s is None or at_s >= shift_s
+    def _is_past(self, other: int, shift: float) -> bool:
+        at = self._jobs[other].at
+        return at is None or at >= shift
 
     def _move(self, job: _Job, *, always: bool = False) -> bool:
-        at_s = job.at_s or 0.0
-        then_s = at_s + self._step_s
-        more = job.held(then_s) - job.held(at_s)
+        then = (job.at or 0) + 1
+        more = job.held(then) - job.held(job.at)
         if more > 0 and self._held + more > self._room_bytes and not always:
             return False
-        duration_s = max(job.curve.duration_s, self._step_s)  # of a short one several end in a step
-        self.work_s += min(self._step_s, duration_s - at_s)
-        self._account(job, at_s, then_s)
-        job.at_s, job.passed = (then_s, job.passed) if then_s < job.curve.duration_s - 1e-9 else (None, 0)
+        self.work_s += job.curve.duration_s / len(job.held_in)
+        if then < len(job.held_in):
+            self._go_to(job, then)
+        else:
+            self._go_to(job, None)
+            job.passed = 0
         return True
 
-    def _account(self, job: _Job, before_s: float | None, after_s: float) -> None:
-        self._held += job.held(after_s) - job.held(before_s)
+    def _go_to(self, job: _Job, at: int | None) -> None:
+        self._held += job.held(at) - job.held(job.at)
+        job.at = at

@@ -42,7 +42,7 @@ class Snapshot:
 
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
     `mode`: the policy that permits come from, of those that the policy may choose among (`pace`); None: it has not
-    been chosen. `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: as each curve suggests.
+    been chosen. `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: starts lie anywhere.
     """
 
     budget_bytes: int
@@ -74,9 +74,16 @@ class Permit:
 
 
 def compress(
-    held_bytes: Sequence[int], time_s: Sequence[float], residue_bytes: int, steps: int = 256
+    held_bytes: Sequence[int],
+    time_s: Sequence[float],
+    residue_bytes: int,
+    steps: int = 256,
+    *,
+    duration_s: float = 0.0,
 ) -> IterationCurve:
     """Cut a curve of any length to at most `steps` pieces, each with the most that it holds.
+
+    `duration_s`: of the iteration, whose end comes with its last allocation or later.
 
     A piece ends where what is held has moved away from the piece's beginning, so that long flat stretches
     cost one piece and steep ones stay sharp.
@@ -87,7 +94,7 @@ def compress(
         ordinals=tuple(starts),
         held_bytes=tuple(max(held_bytes[i:j]) for i, j in zip(starts, ends, strict=True)),
         time_s=tuple(time_s[i] for i in starts),
-        duration_s=time_s[-1] if time_s else 0.0,
+        duration_s=max(duration_s, time_s[-1] if time_s else 0.0),
         residue_bytes=residue_bytes,
     )
 

@@ -217,7 +217,8 @@ def _what_changed(yields: Yields) -> str:
 def _curve(curve: doors.NativeCurve | None) -> IterationCurve | None:
     if curve is None:
         return None
-    return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
+    time_s, duration_s = [t / 1e9 for t in curve.time_ns], curve.duration_ns / 1e9
+    return compress(curve.held_bytes, time_s, curve.residue_bytes, duration_s=duration_s)
 
 
 def _room_bytes() -> int:

@@ -136,13 +136,14 @@ def from_profile(
     steps: int = 96,
 ) -> SimulatedJob:
     """A job whose iterations are the profiled one, or of the profile's kinds; curves cut to at most `steps` pieces."""
-    curve = compress(profile.held_bytes, profile.time_s, profile.residue_bytes, steps)
+    residue_bytes, duration_s = profile.residue_bytes, profile.iteration_s
+    curve = compress(profile.held_bytes, profile.time_s, residue_bytes, steps, duration_s=duration_s)
     return SimulatedJob(
         name=name,
         held_bytes=curve.held_bytes,
         time_s=curve.time_s,
-        iteration_s=max(profile.iteration_s, curve.duration_s),
-        residue_bytes=profile.residue_bytes,
+        iteration_s=curve.duration_s,
+        residue_bytes=residue_bytes,
         iterations=iterations,
         threads=threads,
         arrival_s=arrival_s,

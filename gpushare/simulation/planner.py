@@ -84,7 +84,8 @@ class Planner:
             return None
         self._phases[account] = meter.phase(curve.held_bytes)
         self._solo.note(account, curve.time_ns, curve.duration_ns)
-        return compress(curve.held_bytes, [t / 1e9 for t in curve.time_ns], curve.residue_bytes)
+        time_s, duration_s = [t / 1e9 for t in curve.time_ns], curve.duration_ns / 1e9
+        return compress(curve.held_bytes, time_s, curve.residue_bytes, duration_s=duration_s)
 
     def _progress(self, account: int) -> Progress | None:
         job = self._governor.job(account)

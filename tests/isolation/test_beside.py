@@ -61,12 +61,13 @@ def test_a_warning_is_shown_once_beside_a_job_that_filters(gpushare: Run, tmp_pa
 
 def test_no_thread_goes_on_after_a_hard_exit(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "leaves.py").write_text(
-        "import os, threading, time, pathlib\n"
+        MEET + "import os, threading\n"
         "def go_on(touch, sleep):\n    while True: touch(); sleep(0.01)\n"
-        "threading.Thread(target=go_on, args=[pathlib.Path('there').touch, time.sleep]).start()\nos._exit(0)\n"
+        "threading.Thread(target=go_on, args=[pathlib.Path('there').touch, time.sleep]).start()\n"
+        "wait_for('there')\nos._exit(0)\n"
     )
     (tmp_path / "stays.py").write_text(
-        MEET + "time.sleep(0.5)\npathlib.Path('there').unlink()\ntime.sleep(0.3)\n"
+        MEET + "wait_for('there')\ntime.sleep(0.5)\npathlib.Path('there').unlink()\ntime.sleep(0.3)\n"
         "print('gone', not pathlib.Path('there').exists())\n"
     )
     done = gpushare("run", "leaves.py", "stays.py")

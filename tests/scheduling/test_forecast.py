@@ -90,3 +90,24 @@ def test_each_policy_has_a_mechanism_and_each_mode_is_a_policy() -> None:
     assert set(MECHANISMS) == set(POLICIES) and DEFAULT in POLICIES
     assert set(MODES) <= set(POLICIES)
     assert {mode for modes in MODES.values() for mode in modes} <= set(POLICIES)
+
+
+# Two iterations of which each holds its peak for a moment: they fit all but side by side in step.
+def spike(duration_s: float, at: float = 0.54, peak_share: float = 0.036) -> IterationCurve:
+    held = (180, 300, PEAK, 320)
+    times = tuple(duration_s * t for t in (0.0, 0.09, at, at + peak_share))
+    return IterationCurve(tuple(range(4)), held, times, duration_s, 80)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0.001, 10), st.floats(0.2, 0.9), st.floats(0.001, 0.05))
+def test_a_moment_s_peak_does_not_last(duration_s: float, at: float, share: float) -> None:
+    curve = spike(duration_s, at, share)
+    assert forecasts(snapshot(1.6, curve, curve), MODES["zico"])["zico"] > 1.75
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0.001, 10), st.floats(0.7, 0.9), st.floats(0.001, 0.05))
+def test_a_moment_s_peak_is_not_missed(duration_s: float, at: float, share: float) -> None:
+    curve = spike(duration_s, at, share)  # there is no room for one beside any part of another iteration
+    assert forecasts(snapshot(1.1, curve, curve), MODES["zico"])["zico"] < 1.1 / at

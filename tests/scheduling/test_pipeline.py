@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from gpushare.profiles.segments import segments
 from gpushare.scheduling.pipeline import Round, best_round, work_per_s
 from gpushare.scheduling.policies import POLICIES
-from gpushare.scheduling.policies.waterwave import split_bytes
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot
 
 
@@ -67,14 +66,19 @@ def test_with_room_for_all_everybody_starts_at_once() -> None:
     assert found == Round(1.0, (0.0, 0.0, 0.0, 0.0), (1, 1, 1, 1))
 
 
-def test_starts_are_at_the_ends_of_segments() -> None:
+def test_starts_are_at_the_nearest_steps() -> None:
     jobs = tuple(JobState(i + 1, triangle()) for i in range(3))
-    permits = POLICIES["waterwave"](Snapshot(90, jobs))
-    curve = triangle()
-    ends = {curve.ordinals[end] for _, end in segments(curve.held_bytes, split_bytes(curve))[:-1]}
-    given_ = [p for p in permits if p.ordinal is not None]
-    assert given_ and all(p.ordinal in ends for p in given_)
-    assert all(p.shift_s == pytest.approx((p.ordinal or 0) / 1280) for p in given_)
+    found = best_round([triangle()] * 3, 90)
+    assert found is not None
+    for p in POLICIES["waterwave"](Snapshot(90, jobs)):
+        planned_s = (found.starts_s[p.account - 1] - found.starts_s[p.after - 1]) % found.length_s
+        if planned_s >= 1:
+            assert p.ordinal is None
+        elif p.ordinal is not None:
+            assert p.shift_s == pytest.approx(p.ordinal / 1280)
+            assert p.shift_s == pytest.approx(planned_s, abs=0.5 / 128 + 1e-6)
+        else:
+            assert planned_s >= 1 - 0.5 / 128
 
 
 def test_the_size_of_segments_may_be_given() -> None:

@@ -1,12 +1,16 @@
 """Waterwave's pipeline (sections 4.3 and 4.4): what one job allocates lies beside what another one frees.
 
-Curves are cut into segments, pieces in which about `split_bytes` are allocated or freed. All jobs start in rounds
-(`scheduling.pipeline`), each one behind the last at the end of a segment of that, so that it rises while the
-other falls. This is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that
-paper hands memory over at the ends of segments; here the pool hands it over at each page, behind its own check.
+All jobs start in rounds (`scheduling.pipeline`), each one so far behind the last that it rises while the other falls.
+This is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that paper hands memory
+over at the ends of segments, pieces in which about `split_bytes` are allocated or freed, and starts lie there; here the
+pool hands it over at each page, behind its own check, so that a start may lie at any allocation. With a split it is put
+off to the end of a segment as there. Two starts that are put off, of one job behind another and of that one behind
+the first, can make every round longer than planned.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
 
 from gpushare.profiles.segments import segments
 from gpushare.scheduling.pipeline import Round, best_round, step_at
@@ -14,11 +18,10 @@ from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
 
 _REPEATS = 256  # of a short iteration that are looked at
-_SEGMENTS = 32  # that an iteration has, up and down, if its split is not given
 
 
 def waterwave(snapshot: Snapshot) -> list[Permit]:
-    """A permit for each ordered pair of profiled jobs, at the end of a segment of the second one."""
+    """A permit for each ordered pair of profiled jobs, where the second one is when the first one starts."""
     jobs = [job for job in snapshot.jobs if job.curve]
     curves = [job.curve for job in jobs if job.curve]
     if snapshot.take_turns or len(jobs) < 2:
@@ -35,12 +38,6 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     ]
 
 
-def split_bytes(curve: IterationCurve) -> int:
-    """So large that the iteration has about `_SEGMENTS` segments."""
-    pairs = zip(curve.held_bytes, curve.held_bytes[1:], strict=False)
-    return max(1, sum(abs(b - a) for a, b in pairs) // _SEGMENTS)
-
-
 def _permit(
     found: Round,
     curves: list[IterationCurve],
@@ -54,11 +51,21 @@ def _permit(
     shift_s = _shift_s(found, curves, newcomer, running)
     if shift_s is None:
         return Permit(account, after, None, curve.duration_s)
-    ends = [0, *(end for _, end in segments(curve.held_bytes, split or split_bytes(curve)))]
-    step = next((end for end in ends if end >= step_at(curve, shift_s)), len(curve.ordinals))
+    step = _nearest(curve, shift_s) if split is None else _end_of_segment(curve, shift_s, split)
     if step >= len(curve.ordinals):
         return Permit(account, after, None, curve.duration_s)
     return Permit(account, after, curve.ordinals[step], curve.time_s[step])
+
+
+def _nearest(curve: IterationCurve, shift_s: float) -> int:
+    after = bisect_left(curve.time_s, shift_s)
+    times = [*curve.time_s, curve.duration_s]
+    return min(range(max(0, after - 1), after + 1), key=lambda step: abs(times[step] - shift_s))
+
+
+def _end_of_segment(curve: IterationCurve, shift_s: float, split_bytes: int) -> int:
+    ends = [0, *(end for _, end in segments(curve.held_bytes, split_bytes))]
+    return next((end for end in ends if end >= step_at(curve, shift_s)), len(curve.ordinals))
 
 
 def _shift_s(found: Round, curves: list[IterationCurve], newcomer: int, running: int) -> float | None:
