@@ -1,4 +1,4 @@
-"""What jobs do to each other's pace: measured cores, factors of pairs learned from runs, or what the user says."""
+"""What jobs do to each other's pace: measured shares, factors of pairs learned from runs, or what the user says."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from gpushare.jobs import JobSpec
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
-from gpushare.simulation import SimulatedJob, from_profile, learning
+from gpushare.simulation import Contention, SimulatedJob, from_profile, learning
+from gpushare.simulation.contention import forecast_factor
 from gpushare.simulation.job import steps_for
 
 _LEAST_S = 2.0  # in a mode, for its yield to count
-DEFAULT, LEARNED, GIVEN = "default", "learned", "given"
+DEFAULT, MEASURED, LEARNED, GIVEN = "default", "measured", "learned", "given"
 
 
 def cores_here() -> float:
@@ -34,11 +35,15 @@ def threads_of(profile: Profile, cores: float) -> float:
 
 @dataclass(frozen=True)
 class KnownFactor:
-    """Of jobs `first` and `second`, by index. `source`: default, learned (from `runs` runs) or given."""
+    """Of jobs `first` and `second`, by index: how many times longer each takes beside the other.
+
+    `source`: default, measured (by what each alone takes and feels), learned (from `runs` runs) or given.
+    """
 
     first: int
     second: int
     factor: float
+    factor_of_second: float
     source: str
     runs: int = 0
 
@@ -47,20 +52,37 @@ class KnownFactor:
         return asdict(self)
 
 
-def known_factors(specs: Sequence[JobSpec], device: str, given: float | None) -> list[KnownFactor]:
-    """Of each pair of jobs: what the user gave, else what runs taught, else 1."""
+def known_factors(
+    specs: Sequence[JobSpec], profiles: Sequence[Profile], device: str, given: float | None
+) -> list[KnownFactor]:
+    """Of each pair of jobs: what the user gave, else what runs taught, else what their profiles say, else 1."""
     keys = [store.key_for(spec, device) for spec in specs] if given is None else [None] * len(specs)
     found = []
     for i, j in itertools.combinations(range(len(specs)), 2):
         first, second = keys[i], keys[j]
         learned = pairs.find(first, second) if first and second else None
         if given is not None:
-            found.append(KnownFactor(i, j, given, GIVEN))
+            found.append(KnownFactor(i, j, given, given, GIVEN))
         elif learned:
-            found.append(KnownFactor(i, j, learned.factor, LEARNED, learned.runs))
+            found.append(KnownFactor(i, j, learned.factor, learned.factor, LEARNED, learned.runs))
         else:
-            found.append(KnownFactor(i, j, 1.0, DEFAULT))
+            found.append(_by_profiles(i, j, profiles))
     return found
+
+
+def _by_profiles(i: int, j: int, profiles: Sequence[Profile]) -> KnownFactor:
+    first = forecast_factor(profiles[i], profiles[j])
+    second = forecast_factor(profiles[j], profiles[i])
+    if first is None or second is None:
+        return KnownFactor(i, j, 1.0, 1.0, DEFAULT)
+    return KnownFactor(i, j, first, second, MEASURED)
+
+
+def contention_of(cores: float, given: float | None, known: Sequence[KnownFactor]) -> Contention:
+    """As the simulator takes it."""
+    factors = {(k.first, k.second): k.factor for k in known}
+    factors |= {(k.second, k.first): k.factor_of_second for k in known}
+    return Contention(cores, given or 1.0, factors)
 
 
 def learn_from(work: Run) -> dict[str, Any] | None:

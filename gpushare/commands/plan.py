@@ -12,7 +12,7 @@ import click
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common
-from gpushare.commands.contention import KnownFactor, cores_here, known_factors, threads_of
+from gpushare.commands.contention import KnownFactor, contention_of, cores_here, known_factors, threads_of
 from gpushare.commands.profile import measure, why_none
 from gpushare.errors import GpushareError, RefusedError, UsageError
 from gpushare.jobs import JobSpec
@@ -88,15 +88,14 @@ def plan(
     budget_bytes = _budget(budget, on)
     cores = cores or cores_here()
     entries = _with_profiles(entries, on)
-    known = known_factors([entry.spec for entry in entries], on.kind, slowdown)
+    profiles = [entry.profile for entry in entries if entry.profile]
+    known = known_factors([entry.spec for entry in entries], profiles, on.kind, slowdown)
     work = _Work(
         jobs=_jobs(entries, iterations, threads, cores, stagger),
-        page_bytes=min(e.profile.page_bytes for e in entries if e.profile),
+        page_bytes=min(profile.page_bytes for profile in profiles),
         policies=tuple(dict.fromkeys(policies)) or POLICY_NAMES,
         budget_bytes=budget_bytes,
-        contention=Contention(
-            cores, slowdown or 1.0, {frozenset((k.first, k.second)): k.factor for k in known}
-        ),
+        contention=contention_of(cores, slowdown, known),
         known=known,
     )
     with Progress() as progress:

@@ -7,18 +7,38 @@ from typing import Any
 import torch
 
 from gpushare.framework import shares
+from gpushare.framework.companions import Companions, Felt
 from gpushare.isolation import context
 from gpushare.native import doors, shim
 
 STABLE_AFTER = 3  # profiled iterations
 _BELIEVED = 16  # iterations of an earlier run, of the kind that came most often
 _DISTURBED = 0.8  # as in `scheduling.meter`
+_companions: Companions | None = None
+
+
+def expect_one_job() -> None:
+    """Its profile is all that it is run for, so it is measured beside companions too. By a thread of the host."""
+    global _companions
+    _companions = Companions(bandwidth=shim.device() < 0)
 
 
 def stable(job: context.JobContext) -> bool:
-    """Whether enough iterations have been measured."""
+    """Whether enough iterations have been measured. Where one job is expected: to be called at the end of each."""
     curve = doors.curve_get(job.account)
-    return curve is not None and curve.version >= STABLE_AFTER and shares.enough(job)
+    if curve is None or curve.version < STABLE_AFTER or not shares.enough(job):
+        return False
+    found = shares.of(job)
+    if _companions is None or found is None:
+        return True
+    return _companions.look(found.cores_busy)
+
+
+def _felt() -> Felt:
+    if _companions is None:
+        return Felt()
+    _companions.close()
+    return _companions.felt
 
 
 def _device() -> str:
@@ -39,8 +59,11 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     persistent, activation, temporary = kinds
     progress = doors.progress(job.account)
     solo_ns = progress.solo_ns if progress else curve.time_ns[-1]
-    found = shares.of(job, solo_ns)
-    times_s, iteration_s = _solo_times(curve, solo_ns, found)
+    found, felt = shares.of(job), _felt()
+    if found:
+        one_kind = len(doors.kinds_get(job.account)) < 2
+        solo_ns = _solo_ns(found, felt) if one_kind else max(curve.duration_ns, curve.time_ns[-1])
+    times_s, iteration_s = _solo_times(curve, solo_ns, alone=found is not None)
     return {
         "torch": torch.__version__.split("+")[0],
         "device": _device(),
@@ -53,7 +76,9 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
         "residue_bytes": curve.residue_bytes,
         "iteration_s": iteration_s,
         "cores_busy": found.cores_busy if found else None,
-        "python_share": found.python_share if found else None,
+        "gil_share": felt.gil_share,
+        "sensitivity": felt.sensitivity,
+        "pressure": felt.pressure,
         "curve": {"held_bytes": curve.held_bytes, "time_s": times_s},
         "kinds": _kinds(job.account, iteration_s),
     }
@@ -112,19 +137,21 @@ def _kinds(account: int, iteration_s: float) -> list[dict[str, Any]]:
     ]
 
 
-def _solo_times(
-    curve: doors.NativeCurve, solo_ns: int, found: shares.Shares | None
-) -> tuple[list[float], float]:
+def _solo_ns(found: shares.Shares, felt: Felt) -> int:
+    """Of an iteration alone. What disturbs a machine only adds, so the shorter measurement counts."""
+    return round(min(found.iteration_s, felt.alone_s or found.iteration_s) * 1e9)
+
+
+def _solo_times(curve: doors.NativeCurve, solo_ns: int, *, alone: bool) -> tuple[list[float], float]:
     """When the allocations of an iteration happen that runs alone, and how long it takes, in seconds.
 
-    The shim's times follow what jobs do beside each other. If others were there they are scaled to the iteration
-    that was measured alone; the work after an iteration's last allocation is in it.
+    The shim's times follow what jobs, or companions, do to each other: they are scaled to the iteration that was
+    measured alone. The work after an iteration's last allocation is in it.
+
+    :param alone: whether that iteration was; else others may have disturbed it that were setting up.
     """
-    end_ns = curve.time_ns[-1]
-    if found and found.iteration_s is not None:
-        return [t / 1e9 for t in curve.time_ns], max(found.iteration_s, end_ns / 1e9)
-    duration_ns = max(curve.duration_ns, end_ns)
-    if duration_ns < _DISTURBED * solo_ns:  # by jobs that were setting up
+    duration_ns = max(curve.duration_ns, curve.time_ns[-1])
+    if not alone and duration_ns < _DISTURBED * solo_ns:
         solo_ns = duration_ns
     scale = min(1.0, solo_ns / duration_ns) if duration_ns else 1.0
-    return [t * scale / 1e9 for t in curve.time_ns], max(solo_ns, round(end_ns * scale)) / 1e9
+    return [t * scale / 1e9 for t in curve.time_ns], solo_ns / 1e9

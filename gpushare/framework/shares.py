@@ -1,9 +1,8 @@
-"""What a job takes of the cores and of its Python thread, by the CPU clocks at the ends of its iterations.
+"""What a job takes of time and cores, by the clocks at the ends of its iterations.
 
 Looked at are the first iterations past the warm-up, for a second: what disturbs a machine for a moment, and caches that
 are cold yet, would else be a short iteration's time. The clock of the process counts all its threads, those of OpenMP
-too, so it is the job's only while no other job is there. The clock of the thread that runs the script is the job's
-always; the GIL is held for a part of that time, so it is an upper bound of the job's share of the GIL.
+too, so it is the job's only while no other job is there.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ class Mark:
     """The clocks at the end of an iteration, in nanoseconds."""
 
     wall_ns: int
-    thread_ns: int
     process_ns: int
 
 
@@ -37,14 +35,10 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Shares:
-    """Of a job's solo iterations: seconds of a short one, cores kept busy, the Python thread's share of a core.
+    """Of a job's solo iterations: seconds of a short one, cores kept busy."""
 
-    The first two are None while other jobs were in the process.
-    """
-
-    iteration_s: float | None
-    cores_busy: float | None
-    python_share: float
+    iteration_s: float
+    cores_busy: float
 
 
 _seen: dict[int, _Seen] = {}
@@ -66,7 +60,7 @@ def note(job: JobContext) -> None:
         return
     seen.passed += 1
     if seen.passed >= _WARM_UP:
-        seen.marks.append(Mark(time.monotonic_ns(), time.thread_time_ns(), time.process_time_ns()))
+        seen.marks.append(Mark(time.monotonic_ns(), time.process_time_ns()))
 
 
 def enough(job: JobContext) -> bool:
@@ -80,28 +74,20 @@ def _enough(marks: list[Mark]) -> bool:
     return len(marks) > _MOST or marks[-1].wall_ns - marks[0].wall_ns >= _FOR_NS
 
 
-def of(job: JobContext, solo_ns: int) -> Shares | None:
-    """What was seen; None before the first solo iteration has ended.
-
-    :param solo_ns: the profiled iteration, without waiting.
-    """
+def of(job: JobContext) -> Shares | None:
+    """What was seen; None before the first solo iteration has ended, and where another job was there."""
     seen = _seen.get(job.account)
-    return shares(seen.marks, solo_ns, alone=seen.alone) if seen else None
+    return shares(seen.marks) if seen and seen.alone else None
 
 
-def shares(marks: list[Mark], solo_ns: int, *, alone: bool) -> Shares | None:
+def shares(marks: list[Mark]) -> Shares | None:
     """From the clocks at the ends of iterations, the first of which is the last one of the warm-up."""
-    if len(marks) < 2 or solo_ns <= 0:
+    if len(marks) < 2:
         return None
-    first = marks[0]
-    if not alone:  # the second iteration ran alone; between it and the next this one may have waited
-        return Shares(None, None, min(1.0, (marks[1].thread_ns - first.thread_ns) / solo_ns))
-    last = marks[-1]
-    wall_ns = max(1, last.wall_ns - first.wall_ns)
+    first, last = marks[0], marks[-1]
     times_ns = sorted(after.wall_ns - before.wall_ns for before, after in pairwise(marks))
     return Shares(
         # Not the shortest of many: that may be the short batch at an epoch's end.
         iteration_s=times_ns[len(times_ns) // 4] / 1e9,
-        cores_busy=(last.process_ns - first.process_ns) / wall_ns,
-        python_share=min(1.0, (last.thread_ns - first.thread_ns) / wall_ns),
+        cores_busy=(last.process_ns - first.process_ns) / max(1, last.wall_ns - first.wall_ns),
     )

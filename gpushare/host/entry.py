@@ -98,7 +98,7 @@ def _flush_log(control: Control) -> None:
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
-    from gpushare.framework import cuda_run_ahead, iterations
+    from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
 
@@ -106,6 +106,8 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
     iterations.install(cuda_run_ahead.mark, *stop)
     parts.install()
+    if stop:
+        profiles.expect_one_job()
     scheduler = SchedulerThread(
         policy=start["policy"],
         order=start["order"],

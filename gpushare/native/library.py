@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 9
+API_VERSION = 10
 
 _shim: ctypes.CDLL | None = None
 
@@ -99,6 +99,7 @@ class Piece(ctypes.Structure):
 
 _U64, _I64, _I32, _PTR = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 _U64S, _U32S = ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32)
+_I32S = ctypes.POINTER(ctypes.c_int32)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_api_version": (ctypes.c_int, ()),
     "gs_start": (ctypes.c_int, (ctypes.POINTER(Config),)),
@@ -176,6 +177,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_pool_get": (None, (_PTR, _U64S)),
     "gs_sim_check": (ctypes.c_char_p, (_PTR,)),
     "gs_is_safe": (ctypes.c_int, (_U64S, _U64S, _U64S, _U64, _U64)),
+    "gs_traffic": (None, (_PTR, _U64, _I32S, _U64S)),
+    "gs_gil_watch": (ctypes.c_int, (_U64, _I32S, _U64S)),
     "gs_fits_together": (ctypes.c_int, (_U32S, _U64S, _U64S, _U64S, _U32S, _U64, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.

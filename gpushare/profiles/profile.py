@@ -12,7 +12,8 @@ from gpushare.errors import UsageError
 from gpushare.profiles.kinds import MOST_KINDS, IterationKind, is_time
 
 FORMAT = "gpushare-profile"
-VERSION, READ = 3, (1, 2, 3)
+_GONE = ("python_share",)  # fields of earlier versions
+VERSION, READ = 4, (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,9 @@ class Profile:
     Bytes in bytes, times in seconds. `held_bytes[k]` and `time_s[k]` belong to the k-th allocation of the
     iteration. Persistent, activation and temporary bytes are live bytes at the peak.
 
-    `cores_busy`: CPU seconds of all threads per second of its solo iterations; `python_share`: those of the thread that
-    runs the script, an upper bound of its share of the GIL. None where that was not measured (version 1 never did).
+    `cores_busy`: CPU seconds of all threads per second of its solo iterations. `gil_share`: of their time, in which the
+    GIL is held. `sensitivity` and `pressure`: what it feels of a thread that copies memory, and does to it
+    (`framework.companions`). None where that was not measured: the last three only `gpushare profile` does.
     `iterations` is how many the job did when it ran to its end; None if it never did. `kinds` are those of its
     iterations, if there are several (from version 3 on); then `held_bytes` is the most of all, and `time_s` that of the
     profiled one.
@@ -44,7 +46,9 @@ class Profile:
     time_s: tuple[float, ...]
     iterations: int | None = None
     cores_busy: float | None = None
-    python_share: float | None = None
+    gil_share: float | None = None
+    sensitivity: float | None = None
+    pressure: float | None = None
     kinds: tuple[IterationKind, ...] = ()
 
     @property
@@ -62,9 +66,13 @@ class Profile:
             return self
         found = self
         if self.cores_busy is None:
-            python = before.python_share if self.python_share is None else self.python_share
+            found = replace(self.at_pace(before.iteration_s), cores_busy=before.cores_busy)
+        if self.gil_share is None:
             found = replace(
-                self.at_pace(before.iteration_s), cores_busy=before.cores_busy, python_share=python
+                found,
+                gil_share=before.gil_share,
+                sensitivity=before.sensitivity,
+                pressure=before.pressure,
             )
         known = before.at_pace(found.iteration_s).kinds
         kinds = [kind.after(known[i]) if i < len(known) else kind for i, kind in enumerate(found.kinds)]
@@ -86,7 +94,7 @@ class Profile:
     @staticmethod
     def from_host(command: str, message: dict[str, Any]) -> Profile:
         """From what the host says of a job."""
-        fields = {k: v for k, v in message.items() if k not in ("curve", "kinds")}
+        fields = {k: v for k, v in message.items() if k not in ("curve", "kinds", *_GONE)}
         curve = message["curve"]
         kinds = tuple(IterationKind.from_json(kind) for kind in message.get("kinds", ()))
         return Profile(
@@ -135,8 +143,8 @@ class Profile:
             return "times must be numbers of seconds"
         if self.iterations is not None and (not isinstance(self.iterations, int) or self.iterations < 1):
             return "iterations must be a number"
-        shares = [share for share in (self.cores_busy, self.python_share) if share is not None]
-        if not all(isinstance(share, int | float) and share >= 0 for share in shares):
+        shares = (self.cores_busy, self.gil_share, self.sensitivity, self.pressure)
+        if not all(isinstance(share, int | float) and share >= 0 for share in shares if share is not None):
             return "shares must be numbers"
         if not self.held_bytes or len(self.held_bytes) != len(self.time_s):
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"

@@ -147,7 +147,7 @@ class _LookAhead:
         more = job.held(then) - job.held(job.at)
         if more > 0 and self._held + more > self._room_bytes and not always:
             return False
-        self.work_s += job.curve.duration_s / len(job.held_in)
+        self.work_s += self._step_s  # of a short one several iterations end in a step
         if then < len(job.held_in):
             self._go_to(job, then)
         else:

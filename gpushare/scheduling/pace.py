@@ -128,10 +128,13 @@ class Pace:
     def look(self, now_s: float, jobs: Jobs, forecast: Forecast) -> str | None:
         """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
 
+        :param jobs: those that have not begun an iteration yet do not count: with a saved profile a job is known while
+            it is importing and loading, which is no one's yield.
         :param forecast: the yield of each mode for the jobs at hand, the first of equals preferred; called when
             they change.
         """
         self._count_time(now_s)
+        jobs = {account: job for account, job in jobs.items() if job.iterations > 0}
         phases = {account: job.phase for account, job in jobs.items()}
         if phases.keys() != self._phases.keys():
             self._restart(now_s, jobs, forecast)

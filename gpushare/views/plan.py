@@ -150,22 +150,33 @@ def _budgets(plan: dict[str, Any]) -> list[str]:
 
 
 def _factors(plan: dict[str, Any]) -> list[str]:
-    """By how much each pair slows the other down, and how that is known; what is only assumed in one line."""
-    names = [job["name"] for job in plan["jobs"]]
-    told = [pair for pair in plan["pairs"] if pair["source"] == "learned"]
-    lines = [
-        f"{names[pair['first']]} beside {names[pair['second']]}: {pair['factor']:.2f} times slower each (learned "
-        f"from {pair['runs']} run{'' if pair['runs'] == 1 else 's'})"
-        for pair in told[:_PAIRS]
-    ]
-    if len(told) > _PAIRS:
-        lines.append(f"and {len(told) - _PAIRS} more pairs with learned factors")
+    """How much longer each takes beside the other, and how that is known; what is only assumed in one line."""
     if given := [pair for pair in plan["pairs"] if pair["source"] == "given"]:
-        lines.append(f"beside each other {given[0]['factor']:.2f} times slower each (given)")
-    elif len(told) < len(plan["pairs"]):
+        return [f"beside each other {given[0]['factor']:.2f} times slower each (given)"]
+    names = [job["name"] for job in plan["jobs"]]
+    told = [pair for pair in plan["pairs"] if pair["source"] != "default"]
+    told.sort(key=lambda pair: -max(pair["factor"], pair["factor_of_second"]))
+    lines = [_factor(pair, names) for pair in told[:_PAIRS]]
+    if len(told) > _PAIRS:
+        lines.append(f"and {len(told) - _PAIRS} more pairs with smaller factors")
+    if len(told) < len(plan["pairs"]):
         rest = "all pairs" if not told else "the other pairs"
-        lines.append(f"{rest} are taken not to slow each other down but for cores: no run has shown it yet")
+        lines.append(
+            f"{rest} are taken not to slow each other down but for cores: no run has shown it, and "
+            "`gpushare profile` has not measured both"
+        )
     return lines
+
+
+def _factor(pair: dict[str, Any], names: list[str]) -> str:
+    first, second = names[pair["first"]], names[pair["second"]]
+    if pair["source"] == "learned":
+        runs = f"{pair['runs']} run{'' if pair['runs'] == 1 else 's'}"
+        return f"{first} beside {second}: {pair['factor']:.2f} times slower each (learned from {runs})"
+    return (
+        f"{first} beside {second}: {pair['factor']:.2f} times slower, {second} {pair['factor_of_second']:.2f} (by what "
+        "each takes of the GIL and of memory bandwidth)"
+    )
 
 
 def _messages(plan: dict[str, Any]) -> list[str]:

@@ -36,6 +36,7 @@ def rows(profile: Profile) -> list[tuple[str, str]]:
         ("residue", format_bytes(profile.residue_bytes)),
         ("iteration", f"{profile.iteration_s * 1000:.1f} ms"),
         *_kinds(profile),
+        *_shares(profile),
         ("allocations", str(len(profile.held_bytes))),
         (f"segments of {format_bytes(SPLIT_BYTES)}", str(len(segments(profile.held_bytes, SPLIT_BYTES)))),
     ]
@@ -47,6 +48,18 @@ def _kinds(profile: Profile) -> list[tuple[str, str]]:
         (f"kind {number} of iterations", f"{kind.seen / seen:.0%} of them, {kind.iteration_s * 1000:.1f} ms")
         for number, kind in enumerate(profile.kinds, 1)
     ]
+
+
+def _shares(profile: Profile) -> list[tuple[str, str]]:
+    found = []
+    if profile.cores_busy is not None:
+        found.append(("cores busy", f"{profile.cores_busy:.2f}"))
+    if profile.gil_share is not None:
+        found.append(("GIL held", f"{profile.gil_share:.0%} of the time"))
+    if profile.sensitivity is not None and profile.pressure is not None:
+        found.append(("beside a thread that copies memory", f"{profile.sensitivity:.0%} slower"))
+        found.append(("slows such a thread", f"{profile.pressure:.0%} of what another does"))
+    return found
 
 
 def curve_picture(profile: Profile, width: int, height: int) -> list[str]:

@@ -7,35 +7,27 @@ from gpushare.framework.shares import Mark, Shares, _enough, shares
 MS = 10**6
 
 
-def marks(*steps: tuple[int, int, int]) -> list[Mark]:
-    """The clocks after steps of so many milliseconds of wall, thread and process time."""
-    found = [Mark(5, 7, 9)]
-    for wall, thread, process in steps:
+def marks(*steps: tuple[int, int]) -> list[Mark]:
+    """The clocks after steps of so many milliseconds of wall and process time."""
+    found = [Mark(5, 9)]
+    for wall, process in steps:
         last = found[-1]
-        found.append(
-            Mark(last.wall_ns + wall * MS, last.thread_ns + thread * MS, last.process_ns + process * MS)
-        )
+        found.append(Mark(last.wall_ns + wall * MS, last.process_ns + process * MS))
     return found
 
 
-def test_alone_all_threads_of_the_process_are_the_jobs() -> None:
-    found = shares(marks((100, 60, 180), (100, 80, 200), (120, 60, 220)), 0 + 100 * MS, alone=True)
-    assert found == Shares(pytest.approx(0.1), pytest.approx(600 / 320), pytest.approx(200 / 320))
-
-
-def test_beside_others_only_the_thread_is_known_and_waiting_does_not_count() -> None:
-    found = shares(marks((900, 80, 950), (700, 90, 990)), 100 * MS, alone=False)
-    assert found == Shares(None, None, pytest.approx(0.8))
+def test_all_threads_of_the_process_are_the_jobs() -> None:
+    found = shares(marks((100, 180), (100, 200), (120, 220)))
+    assert found == Shares(pytest.approx(0.1), pytest.approx(600 / 320))
 
 
 def test_before_an_iteration_has_ended_nothing_is_known() -> None:
-    assert shares(marks(), 100 * MS, alone=True) is None
-    assert shares(marks((100, 60, 180)), 0, alone=True) is None
+    assert shares(marks()) is None
 
 
 def test_of_many_iterations_a_short_one_counts_but_not_the_odd_one() -> None:
-    slow_at_first = [(150, 150, 150)] * 4 + [(100, 100, 100)] * 7 + [(20, 20, 20)]
-    found = shares(marks(*slow_at_first), 100 * MS, alone=True)
+    slow_at_first = [(150, 150)] * 4 + [(100, 100)] * 7 + [(20, 20)]
+    found = shares(marks(*slow_at_first))
     assert found and found.iteration_s == pytest.approx(0.1)
 
 
@@ -44,4 +36,4 @@ def test_of_many_iterations_a_short_one_counts_but_not_the_odd_one() -> None:
     [(500, 2, False), (500, 3, True), (50, 19, False), (50, 20, True), (1, 63, False), (1, 64, True)],
 )
 def test_iterations_are_looked_at_for_a_second(step_ms: int, count: int, is_enough: bool) -> None:
-    assert _enough(marks(*[(step_ms, 1, 1)] * count)) is is_enough
+    assert _enough(marks(*[(step_ms, 1)] * count)) is is_enough

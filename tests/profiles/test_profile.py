@@ -27,7 +27,7 @@ def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
     content = {**PROFILE.to_json(), "version": 7}
-    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2 and 3"):
+    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2, 3 and 4"):
         Profile.from_json(content, "x")
     with pytest.raises(UsageError, match="not a gpushare profile"):
         Profile.from_json({}, "x")
@@ -42,7 +42,8 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
 
 def test_files_of_version_1_have_no_shares() -> None:
     content = {**PROFILE.to_json(), "version": 1}
-    del content["cores_busy"], content["python_share"]
+    for share in ("cores_busy", "gil_share", "sensitivity", "pressure"):  # all that came later
+        del content[share]
     assert Profile.from_json(content, "x") == PROFILE
     assert PROFILE.cores_busy is None
 
@@ -51,15 +52,21 @@ def test_files_of_version_2_have_no_kinds() -> None:
     content = {**KINDS.to_json(), "version": 2}
     del content["kinds"]
     assert Profile.from_json(content, "x") == PROFILE
-    assert VERSION == 3
+
+
+def test_files_of_version_3_have_a_bound_that_is_no_longer_read() -> None:
+    content = {**KINDS.to_json(), "version": 3, "python_share": 0.9}
+    assert Profile.from_json(content, "x") == KINDS
+    assert VERSION == 4
 
 
 def test_what_was_measured_alone_is_kept() -> None:
-    alone = replace(PROFILE, cores_busy=1.5, python_share=0.7, iteration_s=0.31)
-    beside = replace(PROFILE, python_share=0.6, residue_bytes=1)
-    assert beside.refining(alone) == replace(alone, python_share=0.6, residue_bytes=1)
-    assert replace(beside, python_share=None).refining(alone).python_share == 0.7
+    alone = replace(PROFILE, cores_busy=1.5, gil_share=0.7, sensitivity=0.2, pressure=0.1, iteration_s=0.31)
+    beside = replace(PROFILE, residue_bytes=1)
+    assert beside.refining(alone) == replace(alone, residue_bytes=1)
     assert alone.refining(beside) == alone and beside.refining(None) == beside
+    again = replace(alone, gil_share=None, sensitivity=None, pressure=None, iteration_s=0.32)
+    assert again.refining(alone) == replace(alone, iteration_s=0.32)
 
 
 def test_kinds_go_at_the_pace_of_the_profiled_iteration() -> None:
@@ -126,7 +133,8 @@ def test_more_kinds_than_the_shim_has() -> None:
         ({"held_bytes": (), "time_s": ()}, "0 sizes and 0 times"),
         ({"time_s": (0.0,)}, "3 sizes and 1 times"),
         ({"cores_busy": -0.5}, "shares must be numbers"),
-        ({"python_share": "all"}, "shares must be numbers"),
+        ({"gil_share": "all"}, "shares must be numbers"),
+        ({"pressure": -1}, "shares must be numbers"),
     ],
 )
 def test_what_no_iteration_can_have_is_damage(changes: dict[str, object], message: str) -> None:

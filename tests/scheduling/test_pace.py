@@ -22,7 +22,7 @@ class Jobs:
         self.forecast = {**self.yields, TURNS: 1.0} if forecast is None else {**forecast, TURNS: 1.0}
         self.phase: tuple[int, ...] = ()
         self.now_s = 0.0
-        self.done = dict.fromkeys(self.solo_s, 0.0)
+        self.done = dict.fromkeys(self.solo_s, 1e-6)  # they have begun
         self.spent_s: dict[str, float] = {}
         self.on_trial_s = self.lost_on_trial_s = self.shared_s = 0.0
         self.switches = 0
@@ -224,6 +224,22 @@ def test_a_job_that_comes_or_goes_begins_anew() -> None:
     assert as_json["solo_s"] == {"1": 0.01, "2": 0.02, "3": 0.03}
     assert as_json["yield_side_by_side"] == pytest.approx(0.8)
     assert as_json["modes"][TURNS]["yield"] == as_json["yield_in_turns"] == pytest.approx(1.0)
+
+
+def test_jobs_that_are_still_loading_are_not_there() -> None:
+    pace, loading = Pace(), Progress(0.0, 0.003)
+    forecast = {"zico": 2.0, TURNS: 1.0}
+    for look in range(100):
+        assert (
+            pace.look(look * LOOK_S, {1: loading, 2: Progress(100.0 * look, 0.003)}, lambda: forecast) is None
+        )
+    now_s = 100 * LOOK_S
+    for _ in range(100):  # both at once, as fast as alone
+        done = (now_s - 99 * LOOK_S) / 0.003
+        jobs = {1: Progress(done, 0.003), 2: Progress(10_000 + done, 0.003)}
+        assert pace.look(now_s, jobs, lambda: forecast) == "zico"
+        now_s += pace.look_again_s
+    assert pace.yields.modes["zico"].measured == pytest.approx(2, rel=0.01)
 
 
 def test_it_looks_closely_only_while_a_verdict_is_near() -> None:

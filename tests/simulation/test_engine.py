@@ -33,7 +33,7 @@ def test_cores_are_shared_out_once_more_are_wanted() -> None:
 
 def test_a_pair_is_slower_by_its_factor_while_both_compute() -> None:
     jobs = [flat("a", 10), flat("b", 10, iterations=20)]
-    contention = Contention(2, 1.0, {frozenset((0, 1)): 1.25})
+    contention = Contention(2, 1.0, {(0, 1): 1.25, (1, 0): 1.25})
     outcome = simulate(jobs, policy="unmanaged", budget_bytes=100 * PAGE, contention=contention)
     first, second = outcome.jobs
     assert first.end_s == pytest.approx(12.5)

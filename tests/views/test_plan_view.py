@@ -83,7 +83,14 @@ def test_of_many_messages_the_first_are_shown() -> None:
 
 def test_factors_of_pairs_are_told_with_their_source() -> None:
     report = plan(zico=policy(job("first"), job("second")))
-    pair = {"first": 0, "second": 1, "factor": 1.356, "source": "learned", "runs": 3}
+    pair = {
+        "first": 0,
+        "second": 1,
+        "factor": 1.356,
+        "factor_of_second": 1.356,
+        "source": "learned",
+        "runs": 3,
+    }
     report["pairs"] = [pair]
     text = text_of(report)
     assert "first beside second: 1.36 times slower each (learned from 3 runs)\n" in text
@@ -92,8 +99,10 @@ def test_factors_of_pairs_are_told_with_their_source() -> None:
     assert "beside each other 1.36 times slower each (given)" in text_of(report)
     report["pairs"] = [{**pair, "source": "default", "factor": 1.0, "runs": 0}]
     assert "all pairs are taken not to slow each other down" in text_of(report)
-    report["pairs"] = [pair] * 8
-    assert "and 2 more pairs with learned factors" in text_of(report)
+    report["pairs"] = [{**pair, "factor_of_second": 1.1, "source": "measured", "runs": 0}]
+    assert "first beside second: 1.36 times slower, second 1.10 (by what each takes of" in text_of(report)
+    report["pairs"] = [{**pair, "factor": 1.1 + i / 10, "factor_of_second": 1.0} for i in range(8)]
+    assert "and 2 more pairs with smaller factors" in text_of(report) and "1.80 times" in text_of(report)
 
 
 def test_a_sweep_says_how_many_ended() -> None:
