@@ -2,10 +2,11 @@
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
 steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
-only adds. Each job does as many steps as take about as long as those of the slowest alone. The factor of contention
-is fitted on the first pairs, side by side with room for both; all others are predicted with it. Beside the
-simulator's error stand those of predicting the sum and the maximum of the solo times, which are measured in the same
-way, and what the policy that it picks loses to the best one measured.
+only adds. Each job does as many steps as take about as long as those of the slowest alone. All other pairs than the
+first ones are predicted twice: as `gpushare plan` does it for jobs that have not run together, by what their profiles
+say of the GIL and of memory bandwidth; and with one factor of contention for all, fitted on the first pairs side by
+side with room for both. Beside the simulator's errors stand those of predicting the sum and the maximum of the solo times, which
+are measured in the same way, and what the policy that it picks by the profiles loses to the best one measured.
 """
 
 import argparse
@@ -21,10 +22,13 @@ from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, from_profile, simulate
+from gpushare.simulation.contention import forecast_factor
 
 NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
 POLICIES = ("auto", "temporal", "zico", "waterwave")
 PAGE, START_UP_S, ROOM = 2 << 20, 5.0, 1.2
+_SHARES = ("iteration_s", "cores_busy", "gil_share", "sensitivity", "pressure")
+_ENDLESS = 10**6  # steps: the profile ends the script
 Pair = tuple[str, str]
 
 
@@ -45,19 +49,21 @@ class Setting:
 
 @dataclass(frozen=True)
 class Compared:
-    """Seconds of both jobs, from `few` to `many` steps."""
+    """Seconds of both jobs, from `few` to `many` steps: measured, simulated by profiles and with the fitted factor, and
+    of the jobs alone."""
 
     pair: Pair
     share: float
     policy: str
     real_s: float
     simulated_s: float
+    fitted_s: float
     sum_s: float
     most_s: float
 
-    def errors(self) -> tuple[float, float, float]:
-        """Of the simulator, of the sum, of the maximum."""
-        return self._error(self.simulated_s), self._error(self.sum_s), self._error(self.most_s)
+    def errors(self) -> tuple[float, ...]:
+        """Of the simulator by profiles, with the factor, of the sum, of the maximum."""
+        return tuple(map(self._error, (self.simulated_s, self.fitted_s, self.sum_s, self.most_s)))
 
     def _error(self, predicted_s: float) -> float:
         return abs(predicted_s / self.real_s - 1)
@@ -80,14 +86,13 @@ def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) 
 
 
 def simulated_s(
-    profiles: dict[str, Profile], budget: int, policy: str, factor: float, setting: Setting
+    profiles: dict[str, Profile], budget: int, policy: str, contention: Contention, setting: Setting
 ) -> float:
     def duration_s(steps: int) -> float:
         jobs = [
             from_profile(p, name, iterations=setting.steps(name, steps), threads=p.cores_busy or 1.0)
             for name, p in profiles.items()
         ]
-        contention = Contention(setting.cores, factor)
         return simulate(
             jobs, policy=policy, budget_bytes=budget, contention=contention, record=False
         ).duration_s
@@ -110,9 +115,16 @@ def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) ->
     low, high = 1.0, 4.0
     for _ in range(20):
         middle = (low + high) / 2
-        faster = simulated_s(both, budget, "unmanaged", middle, setting) < real_s
+        contention = Contention(setting.cores, middle)
+        faster = simulated_s(both, budget, "unmanaged", contention, setting) < real_s
         low, high = (middle, high) if faster else (low, middle)
     return low
+
+
+def by_profiles(profiles: dict[str, Profile], setting: Setting) -> Contention:
+    first, second = profiles.values()
+    forecast = {(0, 1): forecast_factor(first, second), (1, 0): forecast_factor(second, first)}
+    return Contention(setting.cores, factors={pair: f for pair, f in forecast.items() if f is not None})
 
 
 def loss_of_choice(found: list[Compared]) -> float:
@@ -135,23 +147,25 @@ def compare(
         both = {name: profiles[name] for name in pair}
         budget = budget_of(both.values(), share)
         real_s = measure(pair, budget, policy, setting)
-        simulated = simulated_s(both, budget, policy, factor, setting)
+        simulated = simulated_s(both, budget, policy, by_profiles(both, setting), setting)
+        fitted = simulated_s(both, budget, policy, Contention(setting.cores, factor), setting)
         alone = [solo_s[name] for name in pair]
-        found.append(Compared(pair, share, policy, real_s, simulated, sum(alone), max(alone)))
+        found.append(Compared(pair, share, policy, real_s, simulated, fitted, sum(alone), max(alone)))
     return found
 
 
 def tabulate(compared: list[Compared], losses: dict[tuple[Pair, float], float]) -> list[list[Any]]:
-    heading = ["pair", "budget (sum of peaks)", "policy", "measured, s", "simulated, s"]
-    table: list[list[Any]] = [[*heading, "error", "error of the sum", "of the maximum", "loss of the choice"]]
+    heading = ["pair", "budget (sum of peaks)", "policy", "measured, s", "simulated, s", "with one factor, s"]
+    errors_of = ["error", "with one factor", "of the sum", "of the maximum"]
+    table: list[list[Any]] = [[*heading, *errors_of, "loss of the choice"]]
     for c in compared:
         errors = [f"{error:.1%}" for error in c.errors()]
         loss = f"{losses[c.pair, c.share]:.1%}"
-        seconds = [f"{c.real_s:.2f}", f"{c.simulated_s:.2f}"]
+        seconds = [f"{s:.2f}" for s in (c.real_s, c.simulated_s, c.fitted_s)]
         table.append([" + ".join(c.pair), c.share, c.policy, *seconds, *errors, loss])
     for name, of in (("mean", statistics.mean), ("largest", max)):
         columns = [f"{of(values):.1%}" for values in zip(*(c.errors() for c in compared), strict=True)]
-        table.append([name, "-", "-", "-", "-", *columns, f"{of(list(losses.values())):.1%}"])
+        table.append([name, *["-"] * (len(heading) - 1), *columns, f"{of(list(losses.values())):.1%}"])
     return table
 
 
@@ -173,7 +187,8 @@ def main() -> None:
     fit, rest = pairs[: args.fit], pairs[args.fit :]
     if not rest:
         parser.error(f"{len(pairs)} pairs are too few: {args.fit} are fitted on, and none is left to predict")
-    profiles = {name: Profile.from_json(profile(str(EXAMPLES / f"{name}.py"), 1), name) for name in names}
+    endless = {name: f"{EXAMPLES / name}.py --steps {_ENDLESS}" for name in names}
+    profiles = {name: Profile.from_json(profile(job, 1), name) for name, job in endless.items()}
     longest_s = max(p.iteration_s for p in profiles.values())
     times = {name: longest_s / p.iteration_s for name, p in profiles.items()}
     setting = Setting(args.few, args.many, args.repeats, args.cores, times)
@@ -201,7 +216,7 @@ def main() -> None:
         "factor": factor,
         "fitted_on": factors,
         "solo_s": solo_s,
-        "profiled_iteration_s": {name: p.iteration_s for name, p in profiles.items()},
+        "profiled": {name: [getattr(p, share) for share in _SHARES] for name, p in profiles.items()},
         "compared": [vars(c) for c in compared],
         "losses": [{"pair": pair, "share": share, "loss": loss} for (pair, share), loss in losses.items()],
     }
