@@ -5,8 +5,8 @@ steps and with many, in turns, and the difference of the shortest of both is com
 only adds. Each job does as many steps as take about as long as those of the slowest alone. All other pairs than the
 first ones are predicted twice: as `gpushare plan` does it for jobs that have not run together, by what their profiles
 say of the GIL and of memory bandwidth; and with one factor of contention for all, fitted on the first pairs side by
-side with room for both. Beside the simulator's errors stand those of predicting the sum and the maximum of the solo times, which
-are measured in the same way, and what the policy that it picks by the profiles loses to the best one measured.
+side with room for both. Beside the simulator's errors stand those of predicting the sum and the maximum of the solo
+times, which are measured in the same way, and what the policy that it picks by the profiles loses to the best one.
 """
 
 import argparse
