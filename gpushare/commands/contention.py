@@ -13,7 +13,7 @@ from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
 from gpushare.simulation import Contention, SimulatedJob, from_profile, learning
-from gpushare.simulation.contention import forecast_factor
+from gpushare.simulation.contention import forecast
 from gpushare.simulation.job import steps_for
 
 _LEAST_S = 2.0  # in a mode, for its yield to count
@@ -37,7 +37,8 @@ def threads_of(profile: Profile, cores: float) -> float:
 class KnownFactor:
     """Of jobs `first` and `second`, by index: how many times longer each takes beside the other.
 
-    `source`: default, measured (by what each alone takes and feels), learned (from `runs` runs) or given.
+    `source`: default, measured (by what each alone takes and feels), learned (from `runs` runs) or given. `gil`: the
+    part of a measured factor for which either waits for the GIL.
     """
 
     first: int
@@ -46,6 +47,7 @@ class KnownFactor:
     factor_of_second: float
     source: str
     runs: int = 0
+    gil: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As a plan has it."""
@@ -71,18 +73,18 @@ def known_factors(
 
 
 def _by_profiles(i: int, j: int, profiles: Sequence[Profile]) -> KnownFactor:
-    first = forecast_factor(profiles[i], profiles[j])
-    second = forecast_factor(profiles[j], profiles[i])
+    first, second = forecast(profiles[i], profiles[j]), forecast(profiles[j], profiles[i])
     if first is None or second is None:
         return KnownFactor(i, j, 1.0, 1.0, DEFAULT)
-    return KnownFactor(i, j, first, second, MEASURED)
+    return KnownFactor(i, j, first.factor, second.factor, MEASURED, gil=first.gil)
 
 
 def contention_of(cores: float, given: float | None, known: Sequence[KnownFactor]) -> Contention:
     """As the simulator takes it."""
-    factors = {(k.first, k.second): k.factor for k in known}
-    factors |= {(k.second, k.first): k.factor_of_second for k in known}
-    return Contention(cores, given or 1.0, factors)
+    factors = {(k.first, k.second): k.factor - k.gil for k in known}
+    factors |= {(k.second, k.first): k.factor_of_second - k.gil for k in known}
+    waits = {pair: k.gil for k in known for pair in ((k.first, k.second), (k.second, k.first))}
+    return Contention(cores, given or 1.0, factors, waits)
 
 
 def learn_from(work: Run) -> dict[str, Any] | None:

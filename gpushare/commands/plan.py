@@ -53,7 +53,7 @@ _SWEEP_POINTS = 16
     "--slowdown",
     type=click.FloatRange(1),
     help="How much slower a job is beside each other one that computes. Default: of each pair what runs of the two "
-    "have taught, else 1.",
+    "have taught, else what their profiles say, else 1.",
 )
 @click.option(
     "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."

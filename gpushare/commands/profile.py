@@ -36,8 +36,9 @@ def profile(
 ) -> int:
     """Measure the memory of one iteration of a job.
 
-    The script really runs, with all that it writes, until its profile is stable (a few iterations); then it
-    is ended through its own finally and with blocks. The profile is kept for `gpushare run`.
+    The script really runs, with all that it writes, until its profile is stable (a few iterations), and then for
+    six seconds, or about ten iterations if these are long, beside threads that show what it takes of the GIL and of
+    memory bandwidth; then it is ended through its own finally and with blocks. The profile is kept for `gpushare run`.
     """
     common.check_platform()
     on = devices.choose(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,7 +15,23 @@ from gpushare.native import doors, shim
 STABLE_AFTER = 3  # profiled iterations
 _BELIEVED = 16  # iterations of an earlier run, of the kind that came most often
 _DISTURBED = 0.8  # as in `scheduling.meter`
+_ALIKE = 0.8  # of the iterations are of one kind
 _companions: Companions | None = None
+_before: Times | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of the job's iterations, before companions disturbed them."""
+
+    curve: doors.NativeCurve
+    kinds: list[doors.NativeKind]
+
+    @property
+    def alike(self) -> bool:
+        """Whether nearly all iterations are of one kind."""
+        seen = [kind.seen for kind in self.kinds]
+        return len(seen) < 2 or max(seen) >= _ALIKE * sum(seen)
 
 
 def expect_one_job() -> None:
@@ -25,13 +42,19 @@ def expect_one_job() -> None:
 
 def stable(job: context.JobContext) -> bool:
     """Whether enough iterations have been measured. Where one job is expected: to be called at the end of each."""
+    global _before
     curve = doors.curve_get(job.account)
     if curve is None or curve.version < STABLE_AFTER or not shares.enough(job):
         return False
     found = shares.of(job)
     if _companions is None or found is None:
         return True
-    return _companions.look(found.cores_busy)
+    _before = _before or Times(curve, doors.kinds_get(job.account))
+    try:
+        return _companions.look(found.iteration_s, found.cores_busy, alike=_before.alike)
+    except Exception as error:  # the script has no part in it
+        job.note(f"what {job.name} takes of the GIL and of memory bandwidth can't be measured: {error}")
+        return True
 
 
 def _felt() -> Felt:
@@ -39,6 +62,15 @@ def _felt() -> Felt:
         return Felt()
     _companions.close()
     return _companions.felt
+
+
+def _times(curve: doors.NativeCurve, kinds: list[doors.NativeKind]) -> Times:
+    """Those of before the companions came, if it is the same iterations still."""
+    if _before is None:
+        return Times(curve, kinds)
+    same = len(_before.curve.time_ns) == len(curve.time_ns)
+    same_kinds = [kind.allocations for kind in _before.kinds] == [kind.allocations for kind in kinds]
+    return Times(_before.curve if same else curve, _before.kinds if same_kinds else kinds)
 
 
 def _device() -> str:
@@ -59,11 +91,12 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     persistent, activation, temporary = kinds
     progress = doors.progress(job.account)
     solo_ns = progress.solo_ns if progress else curve.time_ns[-1]
-    found, felt = shares.of(job), _felt()
+    felt, found = _felt(), shares.of(job)
+    times = _times(curve, doors.kinds_get(job.account))
     if found:
-        one_kind = len(doors.kinds_get(job.account)) < 2
-        solo_ns = _solo_ns(found, felt) if one_kind else max(curve.duration_ns, curve.time_ns[-1])
-    times_s, iteration_s = _solo_times(curve, solo_ns, alone=found is not None)
+        known_ns = max(times.curve.duration_ns, times.curve.time_ns[-1])
+        solo_ns = _solo_ns(found, felt) if len(times.kinds) < 2 else known_ns
+    times_s, iteration_s = _solo_times(times.curve, solo_ns, alone=found is not None)
     return {
         "torch": torch.__version__.split("+")[0],
         "device": _device(),
@@ -80,7 +113,7 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
         "sensitivity": felt.sensitivity,
         "pressure": felt.pressure,
         "curve": {"held_bytes": curve.held_bytes, "time_s": times_s},
-        "kinds": _kinds(job.account, iteration_s),
+        "kinds": _kinds(times.kinds, iteration_s),
     }
 
 
@@ -112,12 +145,11 @@ def _believed(counts: list[int]) -> list[int]:
     return [-(-count * _BELIEVED // most) for count in counts] if most > _BELIEVED else counts
 
 
-def _kinds(account: int, iteration_s: float) -> list[dict[str, Any]]:
+def _kinds(found: list[doors.NativeKind], iteration_s: float) -> list[dict[str, Any]]:
     """As the profile has them; none if there is but one. Counts are those of this run.
 
     The first one is the profiled one's, so what came in this run is scaled from its time to `iteration_s`.
     """
-    found = doors.kinds_get(account)
     if len(found) < 2:
         return []
     first = found[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from gpushare.native.library import NativeError, last_error, lib
 
 _EVERY_NS = 500_000
+_MOST_NS = 10 * 10**9  # if nobody tells a companion to stop
 _BUFFER_BYTES, _FREE_SHARE = 256 << 20, 1 / 16  # more than caches hold; of what is free
 
 
@@ -44,20 +46,21 @@ class Buffer:
         free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self._bytes = max(1 << 20, min(_BUFFER_BYTES, int(free_bytes * _FREE_SHARE)))
         self._memory = mmap.mmap(-1, self._bytes)
-        self._memory.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # a kernel without them
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         ctypes.memset(self._address, 1, self._bytes)
 
     def copy_until(self, stop: Stop) -> float:
         """Bytes copied per second until told to stop."""
         out = (ctypes.c_uint64 * 2)()
-        lib().gs_traffic(self._address, self._bytes, stop.pointer, out)
+        lib().gs_traffic(self._address, self._bytes, stop.pointer, _MOST_NS, out)
         return out[0] / max(1, out[1]) * 1e9
 
 
 def watch_gil(stop: Stop) -> Looks:
     """Look every half a millisecond until told to stop."""
     out = (ctypes.c_uint64 * 2)()
-    if lib().gs_gil_watch(_EVERY_NS, stop.pointer, out) != 0:
+    if lib().gs_gil_watch(_EVERY_NS, stop.pointer, _MOST_NS, out) != 0:
         raise NativeError(last_error())
     return Looks(*out)

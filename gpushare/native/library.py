@@ -177,8 +177,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_pool_get": (None, (_PTR, _U64S)),
     "gs_sim_check": (ctypes.c_char_p, (_PTR,)),
     "gs_is_safe": (ctypes.c_int, (_U64S, _U64S, _U64S, _U64, _U64)),
-    "gs_traffic": (None, (_PTR, _U64, _I32S, _U64S)),
-    "gs_gil_watch": (ctypes.c_int, (_U64, _I32S, _U64S)),
+    "gs_traffic": (None, (_PTR, _U64, _I32S, _U64, _U64S)),
+    "gs_gil_watch": (ctypes.c_int, (_U64, _I32S, _U64, _U64S)),
     "gs_fits_together": (ctypes.c_int, (_U32S, _U64S, _U64S, _U64S, _U32S, _U64, _U64)),
 }
 # These neither wait nor take a lock that a waiting thread holds for long: the GIL stays with the caller.

@@ -3,7 +3,7 @@
 All jobs begin at once and go on for some iterations of the longest, in small equal steps of time. A door opens as the
 shim's does: where each open iteration has come to the point that a permit names, or all of them together are forecast
 to fit with the newcomer, and nobody who asked earlier has been passed already. An iteration whose next bytes have no
-room stands still. Contention is left out: it is what measuring finds.
+room stands still, and all doors stay shut. Contention is left out: it is what measuring finds.
 """
 
 from __future__ import annotations
@@ -105,12 +105,15 @@ class _LookAhead:
         self._queue = list(self._jobs)  # at their doors, in the order in which they came
         self._running: list[_Job] = []  # in the order in which they started
         self._held = sum(job.held(None) for job in self._jobs)
+        self._waits = False  # an iteration for room: it comes before all doors
         self.work_s = 0.0
 
     def advance(self) -> None:
         """One step."""
-        self._open_doors()
+        if not self._waits:
+            self._open_doors()
         moved = [job for job in self._running if self._move(job)]
+        self._waits = len(moved) < len(self._running)
         if self._running and not moved:
             self._move(self._running[0], always=True)  # the shim would not let it come so far
         for job in [job for job in self._running if job.at is None]:

@@ -11,7 +11,7 @@ lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried aga
 _WINDOWS_OF_A_CHANGE = 4
 _LEAST_LOSS = 0.1  # of a trial's time, as it is expected
 
-Forecast = Callable[[], Mapping[str, float]]
+Forecast = Callable[[Collection[int]], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ class Pace:
     def look(self, now_s: float, jobs: Jobs, forecast: Forecast) -> str | None:
         """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
 
-        :param jobs: those that have not begun an iteration yet do not count: with a saved profile a job is known while
-            it is importing and loading, which is no one's yield.
-        :param forecast: the yield of each mode for the jobs at hand, the first of equals preferred; called when
-            they change.
+        :param jobs: those that have done nothing yet do not count: with a saved profile a job is known while it is
+            importing and loading, which is no mode's yield.
+        :param forecast: the yield of each mode for these accounts, the first of equals preferred; called when the
+            jobs that count change.
         """
         self._count_time(now_s)
         jobs = {account: job for account, job in jobs.items() if job.iterations > 0}
@@ -159,7 +159,7 @@ class Pace:
         self._stop_trial(now_s)
         self._meter.restart(jobs)
         self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
-        found = forecast() if len(jobs) > 1 else {}
+        found = forecast(jobs.keys()) if len(jobs) > 1 else {}
         self._modes = {name: _Mode(believed) for name, believed in found.items()}
         self.mode = None
         if found:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
 
@@ -50,6 +50,10 @@ class Snapshot:
     reserved_bytes: int = 0
     mode: str | None = None
     split_bytes: int | None = None
+
+    def of(self, accounts: Collection[int]) -> Snapshot:
+        """As if only these jobs were there."""
+        return replace(self, jobs=tuple(job for job in self.jobs if job.account in accounts))
 
     @property
     def take_turns(self) -> bool:

@@ -187,7 +187,9 @@ class SchedulerThread:
             for account, p in progress.items()
             if account in self._phases
         }
-        mode = self._pace.look(time.monotonic(), jobs, lambda: forecasts(self._snapshot, modes))
+        mode = self._pace.look(
+            time.monotonic(), jobs, lambda counted: forecasts(self._snapshot.of(counted), modes)
+        )
         if self._pace.settled and mode != self._told:
             self._note(_what_changed(self._pace.yields))
             self._told = mode or self._name

@@ -1,9 +1,10 @@
 """How much slower jobs compute beside each other.
 
-Two effects, each a plain factor on the pace of a job that computes: the cores are shared out evenly once more of
-them are wanted than there are, and beside each other job that computes a job takes longer by what the pair says
-(memory bandwidth, caches, the GIL); what it feels of several adds up, as turns at one resource do. Not modelled: that
-what a job takes and feels changes within an iteration, and what a thread that wakes up costs.
+Each effect is a plain factor on the pace of a job that computes. Beside each other job it takes longer by what the
+pair says; what it feels of several adds up, as turns at one resource do. For some of that it waits (the GIL) and wants
+no core, for the rest (memory bandwidth, caches) it does. The cores are shared out evenly once more of them are
+wanted than there are. Not modelled: that what a job takes and feels changes within an iteration, and what a thread
+that wakes up costs.
 """
 
 from __future__ import annotations
@@ -19,31 +20,49 @@ Pair = tuple[int, int]  # indices of a job, and of one beside it
 @dataclass(frozen=True)
 class Contention:
     """`factors[i, j]`: how many times longer job i takes while j computes too; `factor` is that of the other pairs.
-    1: it does not feel it."""
+    1: it does not feel it. `waits[i, j]`: what job i waits for j besides, in seconds of a second of its solo time."""
 
     cores: float
     factor: float = 1.0
     factors: Mapping[Pair, float] = field(default_factory=dict)
+    waits: Mapping[Pair, float] = field(default_factory=dict)
 
     def pace(self, index: int, running: Sequence[int], threads: Sequence[float]) -> float:
         """Seconds of solo work that job `index` does in a second while `running` (it among them) compute."""
-        wanted = sum(threads[i] for i in running)
+        wanted = sum(threads[i] / (1 + self._waits(i, running)) for i in running)
         longer = sum(self.factors.get((index, other), self.factor) - 1 for other in running if other != index)
-        return min(1.0, self.cores / wanted) / (1 + longer)
+        return min(1.0, self.cores / wanted) / (1 + longer + self._waits(index, running))
+
+    def _waits(self, index: int, running: Sequence[int]) -> float:
+        return sum(self.waits.get((index, other), 0.0) for other in running if other != index)
 
 
-def forecast_factor(job: Profile, beside: Profile) -> float | None:
-    """How many times longer `job` takes `beside` another one, by what both were measured to take and to feel.
+@dataclass(frozen=True)
+class Felt:
+    """What a job feels of another one, in seconds of a second of its solo time: waiting for the GIL, and computing
+    longer for want of memory bandwidth."""
+
+    gil: float
+    bandwidth: float
+
+    @property
+    def factor(self) -> float:
+        """How many times longer it takes."""
+        return 1 + self.gil + self.bandwidth
+
+
+def forecast(job: Profile, beside: Profile) -> Felt | None:
+    """What `job` will feel `beside` another one, by what both were measured to take and to feel.
 
     Of the GIL: a job that holds it for a share g of its time and wants it while another one holds it for a share h
-    waits its turn, which makes its time 1 + g h (mean value analysis of two customers at one server, exact for turns
-    of random length). Of memory bandwidth: its sensitivity times the other's pressure (Bubble-Up).
+    waits g h (mean value analysis of two customers at one server, exact for turns of random length that are equally
+    long on average). Of memory bandwidth: its sensitivity times the other's pressure (Bubble-Up).
 
     None if neither is known of both.
     """
-    longer = []
+    gil = bandwidth = None
     if job.gil_share is not None and beside.gil_share is not None:
-        longer.append(job.gil_share * beside.gil_share)
+        gil = job.gil_share * beside.gil_share
     if job.sensitivity is not None and beside.pressure is not None:
-        longer.append(job.sensitivity * beside.pressure)
-    return 1 + sum(longer) if longer else None
+        bandwidth = job.sensitivity * beside.pressure
+    return None if gil is None and bandwidth is None else Felt(gil or 0.0, bandwidth or 0.0)

@@ -56,7 +56,9 @@ class Planner:
         """To be called every `look_again_s`."""
         found = {account: self._progress(account) for account in accounts}
         jobs = {account: p for account, p in found.items() if p}
-        self._pace.look(now_s, jobs, lambda: forecasts(self._snapshot(accounts, None), self._modes))
+        self._pace.look(
+            now_s, jobs, lambda counted: forecasts(self._snapshot(list(counted), None), self._modes)
+        )
 
     def plan(self, now_s: float, accounts: Sequence[int]) -> None:
         """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""

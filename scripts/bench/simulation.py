@@ -22,7 +22,7 @@ from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, from_profile, simulate
-from gpushare.simulation.contention import forecast_factor
+from gpushare.simulation.contention import forecast
 
 NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
 POLICIES = ("auto", "temporal", "zico", "waterwave")
@@ -123,8 +123,12 @@ def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) ->
 
 def by_profiles(profiles: dict[str, Profile], setting: Setting) -> Contention:
     first, second = profiles.values()
-    forecast = {(0, 1): forecast_factor(first, second), (1, 0): forecast_factor(second, first)}
-    return Contention(setting.cores, factors={pair: f for pair, f in forecast.items() if f is not None})
+    felt = {(0, 1): forecast(first, second), (1, 0): forecast(second, first)}
+    return Contention(
+        setting.cores,
+        factors={pair: 1 + of.bandwidth for pair, of in felt.items() if of},
+        waits={pair: of.gil for pair, of in felt.items() if of},
+    )
 
 
 def loss_of_choice(found: list[Compared]) -> float:

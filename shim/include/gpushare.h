@@ -281,12 +281,14 @@ GS_EXPORT int gs_fits_together(const uint32_t* held, const uint64_t* time_ns,
                                const uint64_t* lengths, const uint64_t* residues,
                                const uint32_t* at, uint64_t n, uint64_t room);
 
-// Companions of a job that is profiled: they go on until *stop is not 0.
+// Companions of a job that is profiled: they go on until *stop is not 0, or for so long.
 // Copies one half of the buffer to the other and back. out: bytes copied, nanoseconds.
-GS_EXPORT void gs_traffic(void* buffer, uint64_t bytes, const int32_t* stop, uint64_t out[2]);
+GS_EXPORT void gs_traffic(void* buffer, uint64_t bytes, const int32_t* stop, uint64_t most_ns,
+                          uint64_t out[2]);
 // Looks about every `every_ns` whether any thread holds the GIL. out: looks, those at which one
 // did. The caller must not hold it. -1: there is no Python.
-GS_EXPORT int gs_gil_watch(uint64_t every_ns, const int32_t* stop, uint64_t out[2]);
+GS_EXPORT int gs_gil_watch(uint64_t every_ns, const int32_t* stop, uint64_t most_ns,
+                           uint64_t out[2]);
 
 #ifdef __cplusplus
 }

@@ -31,11 +31,13 @@ void sleep_ns(uint64_t ns) {
 
 extern "C" {
 
-void gs_traffic(void* buffer, uint64_t bytes, const int32_t* stop, uint64_t out[2]) {
-  uint64_t half = bytes / 2, moved = 0, begin = now_ns();
+void gs_traffic(void* buffer, uint64_t bytes, const int32_t* stop, uint64_t most_ns,
+                uint64_t out[2]) {
+  uint64_t half = bytes / 2, moved = 0, begin = now_ns(), now = begin;
   char *from = static_cast<char*>(buffer), *to = from + half;
-  while (!stopped(stop)) {
-    for (uint64_t at = 0; at < half && !stopped(stop); at += kPiece) {
+  auto over = [&] { return stopped(stop) || now - begin >= most_ns; };
+  while (!over()) {
+    for (uint64_t at = 0; at < half && !over(); at += kPiece, now = now_ns()) {
       uint64_t piece = std::min(kPiece, half - at);
       memcpy(to + at, from + at, piece);
       moved += piece;
@@ -43,21 +45,32 @@ void gs_traffic(void* buffer, uint64_t bytes, const int32_t* stop, uint64_t out[
     std::swap(from, to);
   }
   out[0] = moved;
-  out[1] = now_ns() - begin;
+  out[1] = now - begin;
 }
 
-// The sleeps differ, so that they keep no step with what an iteration repeats.
-int gs_gil_watch(uint64_t every_ns, const int32_t* stop, uint64_t out[2]) {
+// The looks are at moments that do not depend on what is seen: those that pass while one look waits
+// for the GIL see it held too. They keep no step with what an iteration repeats.
+int gs_gil_watch(uint64_t every_ns, const int32_t* stop, uint64_t most_ns, uint64_t out[2]) {
   Gil gil;
   if (!gil.ensure || !gil.release) return gpushare::fail("there is no Python in this process");
-  uint64_t looks = 0, held = 0;
-  for (uint32_t random = 1; !stopped(stop); ++looks) {
+  uint32_t random = 1;
+  auto pause_ns = [&] {
     random = random * 1664525 + 1013904223;
-    sleep_ns(every_ns / 2 + every_ns * (random >> 16) / 65536);
+    return every_ns / 2 + every_ns * (random >> 16) / 65536;
+  };
+  uint64_t looks = 0, held = 0, begin = now_ns();
+  for (uint64_t due = begin + pause_ns(); !stopped(stop) && due - begin < most_ns;) {
+    uint64_t before = now_ns();
+    if (due > before) sleep_ns(due - before);
     uint64_t asked = now_ns();
     int state = gil.ensure();
-    held += now_ns() - asked > kHeldNs;
+    uint64_t got = now_ns();
     gil.release(state);
+    bool waited = got - asked > kHeldNs;
+    for (due = std::max(due, asked); due <= got; due += pause_ns()) {
+      ++looks;
+      held += waited;
+    }
   }
   out[0] = looks;
   out[1] = held;

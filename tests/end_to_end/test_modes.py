@@ -38,7 +38,7 @@ def test_a_run_of_two_teaches_their_factor_and_a_plan_says_so(
     before = json.loads(gpushare("plan", *jobs, "--json", "--budget", "1GiB", "--iterations", "4").stdout)
     (pair,) = before["pairs"]
     assert pair["source"] == "measured" and pair["runs"] == 0
-    assert 1 <= pair["factor"] < 3 and 1 <= pair["factor_of_second"] < 3
+    assert pair["factor"] > 1 and pair["factor_of_second"] > 1  # both hold the GIL at times
     assert all(0.02 < job["threads"] < 1.5 for job in before["jobs"])  # one thread each, as measured
     done = gpushare("run", *jobs, "--budget", "1GiB", "--summary", "s.json", "--policy", "zico")
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def test_jobs_with_saved_profiles_that_load_for_long_begin_side_by_side(
     load = "import time; time.sleep(1.5)\n"
     (tmp_path / "loads.py").write_text(load + TRAIN.format(rows=64))
     for _ in range(2):  # the second time with what the first one has shown
-        done = gpushare("run", "loads.py 2000", "loads.py 2000", "--budget", "64MiB", "--summary", "s.json")
+        done = gpushare("run", "loads.py 5000", "loads.py 5000", "--budget", "64MiB", "--summary", "s.json")
         assert done.returncode == 0, done.stderr
     modes = json.loads((tmp_path / "s.json").read_text())["modes"]
-    assert next(iter(modes)) == "zico" and modes["zico"]["yield"] != 0
+    assert next(iter(modes)) == "zico" and modes["zico"]["yield"] > 0

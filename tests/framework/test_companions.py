@@ -16,25 +16,25 @@ library.load()
 import json, sys, time
 from dataclasses import asdict
 from gpushare.framework.companions import Companions
-def measured(iteration, bandwidth):
+def measured(iteration, bandwidth, **of):
     companions = Companions(bandwidth=bandwidth)
     looks = 1
-    while not companions.look(1.0):
+    while not companions.look(**{"iteration_s": 0.02, "cores_busy": 1.0, "alike": True, **of}):
         iteration()
         looks += 1
     companions.close()
     print(json.dumps({**asdict(companions.felt), "looks": looks}))
-"""
-COMPUTES = """
-def iteration():
-    until = time.monotonic() + 0.02
+def holds(seconds):
+    until = time.monotonic() + seconds
     while time.monotonic() < until: pass
 """
+COMPUTES = "iteration = lambda: holds(0.02)\n"
 SLEEPS = "iteration = lambda: time.sleep(0.02)\n"
+BOTH = "def iteration():\n    holds(0.01)\n    time.sleep(0.01)\n"
 
 
-def felt(iteration: str, bandwidth: bool = False) -> dict[str, Any]:
-    code = LOOK + iteration + f"measured(iteration, {bandwidth})"
+def felt(iteration: str, bandwidth: bool = False, **of: Any) -> dict[str, Any]:
+    code = LOOK + iteration + f"measured(iteration, {bandwidth}, **{of})"
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -44,23 +44,53 @@ def felt(iteration: str, bandwidth: bool = False) -> dict[str, Any]:
 def test_the_gil_of_python_code_is_held_and_of_sleep_is_not() -> None:
     computes, sleeps = felt(COMPUTES), felt(SLEEPS)
     assert computes["gil_share"] > 0.8 and sleeps["gil_share"] < 0.3
+    assert 0.25 < felt(BOTH)["gil_share"] < 0.75
     assert computes["sensitivity"] is None and computes["pressure"] is None
     assert 5 <= computes["looks"] <= 60, "a second of iterations"
 
 
-def test_it_takes_a_second_of_long_iterations() -> None:
-    slow = "iteration = lambda: time.sleep(0.3)\n"
-    assert felt(slow)["looks"] == 5  # four that fill a second, and the one that began it
+def test_of_long_iterations_one_is_enough() -> None:
+    found = felt("iteration = lambda: time.sleep(1.2)\n", True, iteration_s=3.0)
+    assert found["looks"] == 2 and found["gil_share"] < 0.3 and found["sensitivity"] is None
 
 
-def test_who_sleeps_feels_nothing_and_does_nothing() -> None:
-    if len(os.sched_getaffinity(0)) < 2:
+def test_where_kinds_come_in_turns_bandwidth_is_not_measured() -> None:
+    assert felt(SLEEPS, True, alike=False)["alone_s"] is None
+    assert felt(SLEEPS, True, cores_busy=len(os.sched_getaffinity(0)))["alone_s"] is None
+
+
+def test_an_iteration_is_looked_at_in_turns() -> None:
+    found = felt(SLEEPS, True)
+    if found["alone_s"] is None:
         pytest.skip("there is no core for a companion")
-    found = felt(SLEEPS, bandwidth=True)
-    if found["pressure"] is None:
-        pytest.skip("two threads that copy memory do not slow each other down here")
-    assert 0 <= found["sensitivity"] < 1 and found["pressure"] >= 0
-    assert 0.02 <= found["alone_s"] < 0.1
+    assert 0.02 <= found["alone_s"] < 0.1 and found["looks"] > 20
+
+
+INTERRUPTED = """
+import threading
+companions = Companions(bandwidth=True)
+of = dict(iteration_s=0.02, cores_busy=1.0, alike=True)
+before = threading.active_count()
+for looks in range(int(sys.argv[1])):
+    companions.look(**of)
+    time.sleep(0.02)
+companions.close()
+time.sleep(0.2)
+begin = time.process_time()
+time.sleep(0.5)
+print(json.dumps({"busy": time.process_time() - begin, "share": companions.felt.gil_share}))
+"""
+
+
+@pytest.mark.parametrize("looks", [1, 5, 70])
+def test_a_job_that_ends_early_leaves_no_companion(looks: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK + INTERRUPTED, str(looks)], text=True, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["busy"] < 0.2
+    assert (found["share"] is None) == (looks < 40), "what was not measured to its end is not known"
 
 
 def test_the_median_of_turns_counts() -> None:

@@ -111,3 +111,9 @@ def test_a_moment_s_peak_does_not_last(duration_s: float, at: float, share: floa
 def test_a_moment_s_peak_is_not_missed(duration_s: float, at: float, share: float) -> None:
     curve = spike(duration_s, at, share)  # there is no room for one beside any part of another iteration
     assert forecasts(snapshot(1.1, curve, curve), MODES["zico"])["zico"] < 1.1 / at
+
+
+@pytest.mark.parametrize("duration_s", [0.01, 0.02, 0.03, 0.04, 0.06, 0.5])
+def test_short_iterations_do_not_keep_a_long_one_from_its_memory(duration_s: float) -> None:
+    found = forecasts(snapshot(1.2, triangle(30, 60), triangle(30, 60, duration_s, 300)), MODES["auto"])
+    assert found["zico"] > 1.8 and found["waterwave"] > 1.5

@@ -36,7 +36,7 @@ class Jobs:
     def step(self) -> None:
         jobs = {a: Progress(self.done[a], s, self.phase) for a, s in self.solo_s.items()}
         before = self.pace.mode
-        mode = self.pace.look(self.now_s, jobs, lambda: self.forecast)
+        mode = self.pace.look(self.now_s, jobs, lambda _: self.forecast)
         self.switches += before != mode
         passed_s = self.pace.look_again_s
         self.now_s += passed_s
@@ -231,13 +231,14 @@ def test_jobs_that_are_still_loading_are_not_there() -> None:
     forecast = {"zico": 2.0, TURNS: 1.0}
     for look in range(100):
         assert (
-            pace.look(look * LOOK_S, {1: loading, 2: Progress(100.0 * look, 0.003)}, lambda: forecast) is None
+            pace.look(look * LOOK_S, {1: loading, 2: Progress(100.0 * look, 0.003)}, lambda _: forecast)
+            is None
         )
     now_s = 100 * LOOK_S
     for _ in range(100):  # both at once, as fast as alone
         done = (now_s - 99 * LOOK_S) / 0.003
         jobs = {1: Progress(done, 0.003), 2: Progress(10_000 + done, 0.003)}
-        assert pace.look(now_s, jobs, lambda: forecast) == "zico"
+        assert pace.look(now_s, jobs, lambda _: forecast) == "zico"
         now_s += pace.look_again_s
     assert pace.yields.modes["zico"].measured == pytest.approx(2, rel=0.01)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpushare.profiles.segments import segments
 from gpushare.scheduling.pipeline import Round, best_round, work_per_s
 from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies.waterwave import _ordinal_at
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot
 
 
@@ -66,7 +67,7 @@ def test_with_room_for_all_everybody_starts_at_once() -> None:
     assert found == Round(1.0, (0.0, 0.0, 0.0, 0.0), (1, 1, 1, 1))
 
 
-def test_starts_are_at_the_nearest_steps() -> None:
+def test_starts_are_at_the_nearest_allocations() -> None:
     jobs = tuple(JobState(i + 1, triangle()) for i in range(3))
     found = best_round([triangle()] * 3, 90)
     assert found is not None
@@ -74,11 +75,20 @@ def test_starts_are_at_the_nearest_steps() -> None:
         planned_s = (found.starts_s[p.account - 1] - found.starts_s[p.after - 1]) % found.length_s
         if planned_s >= 1:
             assert p.ordinal is None
-        elif p.ordinal is not None:
-            assert p.shift_s == pytest.approx(p.ordinal / 1280)
-            assert p.shift_s == pytest.approx(planned_s, abs=0.5 / 128 + 1e-6)
         else:
-            assert planned_s >= 1 - 0.5 / 128
+            assert p.shift_s == pytest.approx(planned_s)
+            at_s = 1.0 if p.ordinal is None else p.ordinal / 1280
+            assert at_s == pytest.approx(planned_s, abs=0.5 / 1270 if planned_s < 1270 / 1280 else 1 / 128)
+
+
+@pytest.mark.parametrize(("allocations", "at"), [(400, 0.5), (1, 0.7)])
+def test_a_start_on_a_flat_stretch(allocations: int, at: float) -> None:
+    """Half of it is behind. With many allocations in it one of these is taken, with none the next one."""
+    ordinals = (0, 50, 50 + allocations, 80 + allocations)
+    flat = IterationCurve(ordinals, (10, 60, 10, 0), (0.0, 0.3, 0.7, 0.9), 1.0, 0)
+    found = _ordinal_at(flat, 0.5)
+    assert found is not None and 0.3 + 0.4 * (found - 50) / allocations == pytest.approx(at)
+    assert _ordinal_at(flat, 0.95) is None
 
 
 def test_the_size_of_segments_may_be_given() -> None:

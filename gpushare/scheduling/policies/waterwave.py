@@ -10,7 +10,7 @@ the first, can make every round longer than planned.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
 
 from gpushare.profiles.segments import segments
 from gpushare.scheduling.pipeline import Round, best_round, step_at
@@ -18,6 +18,8 @@ from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
 
 _REPEATS = 256  # of a short iteration that are looked at
+_SELDOM = 1 / 32  # of the iteration, between two allocations
+_EDGE = 1e-6  # times are not exact
 
 
 def waterwave(snapshot: Snapshot) -> list[Permit]:
@@ -51,16 +53,29 @@ def _permit(
     shift_s = _shift_s(found, curves, newcomer, running)
     if shift_s is None:
         return Permit(account, after, None, curve.duration_s)
-    step = _nearest(curve, shift_s) if split is None else _end_of_segment(curve, shift_s, split)
+    if split is None:
+        return Permit(account, after, _ordinal_at(curve, shift_s), shift_s)
+    step = _end_of_segment(curve, shift_s, split)
     if step >= len(curve.ordinals):
         return Permit(account, after, None, curve.duration_s)
     return Permit(account, after, curve.ordinals[step], curve.time_s[step])
 
 
-def _nearest(curve: IterationCurve, shift_s: float) -> int:
-    after = bisect_left(curve.time_s, shift_s)
-    times = [*curve.time_s, curve.duration_s]
-    return min(range(max(0, after - 1), after + 1), key=lambda step: abs(times[step] - shift_s))
+def _ordinal_at(curve: IterationCurve, shift_s: float) -> int | None:
+    """The allocation that comes at this time, the nearest one; None: the iteration's end.
+
+    A step of the curve stands for many allocations, which are taken to come evenly. Where they come seldom it is the
+    next one: a start that is much too early stalls in mid-iteration.
+    """
+    step = step_at(curve, shift_s)
+    begin, begin_s, is_last = curve.ordinals[step], curve.time_s[step], step + 1 == len(curve.ordinals)
+    end = begin + 1 if is_last else curve.ordinals[step + 1]
+    end_s = curve.duration_s if is_last else curve.time_s[step + 1]
+    apart_s = (end_s - begin_s) / (end - begin)
+    passed = (shift_s - begin_s) / apart_s if apart_s > 0 else 0.0
+    seldom = apart_s > curve.duration_s * _SELDOM
+    ordinal = begin + (math.ceil(passed - _EDGE) if seldom else round(passed))
+    return None if is_last and ordinal >= end else ordinal
 
 
 def _end_of_segment(curve: IterationCurve, shift_s: float, split_bytes: int) -> int:
