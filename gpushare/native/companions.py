@@ -1,4 +1,4 @@
-"""What runs beside a job that is profiled (`shim/src/companions.cpp`)."""
+"""What runs beside a job that is profiled (`shim/src/api_companions.cpp`)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ BOTH = "def iteration():\n    holds(0.01)\n    time.sleep(0.01)\n"
 
 def felt(iteration: str, bandwidth: bool = False, **of: Any) -> dict[str, Any]:
     code = LOOK + iteration + f"measured(iteration, {bandwidth}, **{of})"
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, "-P", "-c", code], text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -85,7 +85,10 @@ print(json.dumps({"busy": time.process_time() - begin, "share": companions.felt.
 @pytest.mark.parametrize("looks", [1, 5, 70])
 def test_a_job_that_ends_early_leaves_no_companion(looks: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LOOK + INTERRUPTED, str(looks)], text=True, capture_output=True, timeout=60
+        [sys.executable, "-P", "-c", LOOK + INTERRUPTED, str(looks)],
+        text=True,
+        capture_output=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
