@@ -46,7 +46,9 @@ from gpushare.views.plain import PlainScreen
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
-@click.option("--split-size", metavar="SIZE", help="Of waterwave's segments. Default: as fine as measured.")
+@click.option(
+    "--split-size", metavar="SIZE", help="Waterwave's starts wait for the ends of segments of this size."
+)
 @click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option(

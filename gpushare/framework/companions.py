@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -182,7 +183,7 @@ class Companions:
         stop = self._stop = native.Stop()
         pairs = zip(self._workers, tasks, strict=False)
         try:
-            yield [worker.begin(lambda task=task: task(stop)) for worker, task in pairs]  # type: ignore[misc]
+            yield [worker.begin(partial(task, stop)) for worker, task in pairs]
         finally:
             stop.set()
 
