@@ -16,6 +16,9 @@ from gpushare.native import doors, library, shim
 from gpushare.scheduling.thread import SchedulerThread
 
 LONGEST_EXIT_HANDLERS_S = 5.0
+# For which a thread may keep the GIL from another one that wants it; Python's own 5 ms let a job of pure Python hold up
+# each operation of the others for as long.
+GIL_TURN_S = 0.0005
 
 
 def main(control_descriptor: int) -> int:
@@ -104,6 +107,8 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
+    if len(start["jobs"]) > 1:
+        sys.setswitchinterval(GIL_TURN_S)
     iterations.install(cuda_run_ahead.mark, *stop)
     parts.install()
     if stop:
