@@ -47,7 +47,9 @@ from gpushare.views.plain import PlainScreen
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @click.option(
-    "--split-size", metavar="SIZE", help="Waterwave's starts wait for the ends of segments of this size."
+    "--split-size",
+    metavar="SIZE",
+    help="Waterwave's segments: memory is promised by these, and starts wait for the end of one.",
 )
 @click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpushare.native.library import Kind, NativeError, last_error, lib
 
 NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
+NO_LEASES, BY_CURVE = 0, 2**64 - 1  # as the size of a segment
 ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
 
 
@@ -167,6 +168,14 @@ def order_set(order: str, quantum_ns: int) -> None:
 def rank_set(account: int, rank: int) -> None:
     """The job's place under the order "ranked": the lowest goes first."""
     lib().gs_rank_set(account, rank)
+
+
+def split_set(split_bytes: int) -> None:
+    """Leases for segments in which so much is allocated or freed.
+
+    `NO_LEASES`, or `BY_CURVE`: a 64th of what the job's iteration holds beyond its residue.
+    """
+    lib().gs_split_set(split_bytes)
 
 
 def decisions_start(descriptor: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 10
+API_VERSION = 11
 
 _shim: ctypes.CDLL | None = None
 
@@ -130,6 +130,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_permit_set": (None, (_I32, _I32, _U64, _U64)),
     "gs_order_set": (ctypes.c_int, (_I32, _U64)),
     "gs_rank_set": (None, (_I32, _I64)),
+    "gs_split_set": (None, (_U64,)),
     "gs_decisions_start": (None, (_I32,)),
     "gs_wait_change": (_U64, (_U64, _U64)),
     "gs_park_others": (ctypes.c_int, (_I32, _U64)),
@@ -168,6 +169,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_job_end": (None, (_PTR, _I32)),
     "gs_sim_tick": (None, (_PTR,)),
     "gs_sim_version": (_U64, (_PTR,)),
+    "gs_sim_split": (None, (_PTR, _U64)),
     "gs_sim_budget": (ctypes.c_char_p, (_PTR, _U64)),
     "gs_sim_permit": (None, (_PTR, _I32, _I32, _U64, _U64)),
     "gs_sim_order": (ctypes.c_int, (_PTR, _I32, _U64)),

@@ -165,6 +165,10 @@ class SimulatedGovernor:
         """The job's place under the order "ranked"."""
         self._shim.gs_sim_rank(self._handle, account, rank)
 
+    def split(self, split_bytes: int) -> None:
+        """Leases by segment, as `doors.split_set` says."""
+        self._shim.gs_sim_split(self._handle, split_bytes)
+
     def curve(self, account: int) -> GovernorCurve | None:
         """What is known of the job's iterations; None before its profile."""
         capacity, about = self.job(account).curve_length, (ctypes.c_uint64 * 2)()

@@ -13,13 +13,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import add
+from operator import add, mul
 
 from gpushare.scheduling.snapshot import IterationCurve
 
 _CELLS = 64  # of a round
 _FINE = 2  # cells, of an iteration whose curve is looked at; else its peak is
 _ROUNDS = 24  # lengths that are tried
+_EXACT = 1 + 1e-9
 _SHARES = (
     1.0,
     0.5,
@@ -45,13 +46,16 @@ def best_round(curves: Sequence[IterationCurve], room_bytes: int) -> Round | Non
     shortest_s = max(curve.duration_s for curve in curves)
     # The longest round has them one after the other, each in whole cells.
     ratio = sum(curve.duration_s for curve in curves) / shortest_s * (1 + 2 * len(curves) / _CELLS)
+    extra = [_extra_byte_seconds(curve) for curve in curves]
     best, most = None, 0.0
     for i in range(_ROUNDS + 1):
         length_s = shortest_s * ratio ** (i / _ROUNDS)
         for share in _SHARES:
             repeats = tuple(max(1, int(share * length_s / c.duration_s + 1e-6)) for c in curves)
             work = work_per_s(curves, repeats, length_s)
-            if work > most * 1.001 and (starts := _place_all(curves, repeats, length_s, spare)):
+            if work <= most * 1.001 or sum(map(mul, repeats, extra)) > spare * length_s * _EXACT:
+                continue
+            if starts := _place_all(curves, repeats, length_s, spare):
                 best, most = Round(length_s, starts, repeats), work
     return best
 
@@ -96,19 +100,26 @@ def _cells(curve: IterationCurve, repeats: int, length_s: float) -> tuple[int, .
     if curve.duration_s < _FINE * cell_s:  # its ups and downs are finer than cells
         cells = min(_CELLS, math.ceil(repeats * curve.duration_s / cell_s))
         return (curve.peak_bytes - curve.residue_bytes,) * cells + (0,) * (_CELLS - cells)
-    found = [0] * _CELLS
+    found, steps = [0] * _CELLS, _extra_in_steps(curve)
     for repeat in range(repeats):
-        for step, time_s in enumerate(curve.time_s):
-            begin_s = repeat * curve.duration_s + time_s
-            end_s = repeat * curve.duration_s + _end(curve, step)
-            extra = curve.held_bytes[step] - curve.residue_bytes
-            for cell in range(int(begin_s / cell_s), min(_CELLS - 1, int(end_s / cell_s)) + 1):
-                found[cell] = max(found[cell], extra)
+        begun_s = repeat * curve.duration_s
+        for extra, begin_s, end_s in steps:
+            first, last = int((begun_s + begin_s) / cell_s), int((begun_s + end_s) / cell_s)
+            for cell in range(first, min(last, _CELLS - 1) + 1):
+                if extra > found[cell]:
+                    found[cell] = extra
     return tuple(found)
 
 
-def _end(curve: IterationCurve, step: int) -> float:
-    return curve.time_s[step + 1] if step + 1 < len(curve.time_s) else curve.duration_s
+def _extra_in_steps(curve: IterationCurve) -> list[tuple[int, float, float]]:
+    """Of each step, what is held beyond the residue, and from when to when."""
+    extra = [held - curve.residue_bytes for held in curve.held_bytes]
+    return list(zip(extra, curve.time_s, [*curve.time_s[1:], curve.duration_s], strict=True))
+
+
+def _extra_byte_seconds(curve: IterationCurve) -> float:
+    """What an iteration holds beyond its residue, over its time: a round must have as much room at least."""
+    return sum(extra * max(0.0, end - begin) for extra, begin, end in _extra_in_steps(curve))
 
 
 def step_at(curve: IterationCurve, time_s: float) -> int:

@@ -16,6 +16,7 @@ from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue
 from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
@@ -138,6 +139,7 @@ class SchedulerThread:
         if self._modes:
             changed = self._choose_mode(self._modes, progress) or changed
         if changed:
+            doors.split_set(segment_bytes(self._policy, self._snapshot))
             for permit in self._policy(self._snapshot):
                 shift_ns = round(permit.shift_s * 1e9)
                 doors.permit_set(permit.account, permit.after, native_ordinal(permit), shift_ns)

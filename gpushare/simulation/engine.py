@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
+from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.pace import Yields
 from gpushare.scheduling.policies import Policy
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
-from gpushare.simulation.planner import Planner
+from gpushare.simulation.planner import Planner, Segments
 from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
@@ -35,7 +36,7 @@ class Engine:
     """One simulated run.
 
     :param policy: publishes permits; `mechanism` is the governor's own policy ("zico" where permits count).
-    :param modes: as `Planner` takes them.
+    :param modes: as `Planner` takes them, and `segments` too.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class Engine:
         page_bytes: int = PAGE_BYTES,
         modes: Sequence[str] = (),
         record: bool = True,
+        segments: Segments = segment_bytes,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
-        self._planner = Planner(self.governor, policy, modes)
+        self._planner = Planner(self.governor, policy, modes, segments)
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
@@ -133,6 +135,11 @@ class Engine:
     def timeline(self) -> tuple[Held, ...]:
         """What each job held, in order of time."""
         return tuple(self._timeline)
+
+    @property
+    def work_s(self) -> float:
+        """Solo seconds of iterations that all jobs have done so far."""
+        return sum(r.done_s for r in self._runners)
 
     @property
     def window_s(self) -> float:

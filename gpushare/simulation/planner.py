@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -15,6 +15,8 @@ from gpushare.scheduling.policies import POLICIES, Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
 from gpushare.scheduling.thread import native_ordinal
 
+Segments = Callable[[Policy, Snapshot], int]
+
 
 @lru_cache(maxsize=256)
 def _permits(policy: Hashable, snapshot: Snapshot) -> list[Permit]:
@@ -26,10 +28,14 @@ class Planner:
     """Asks the policy when the governor has news, and publishes its permits at once.
 
     :param modes: among which the policy chooses by measurement (`scheduling.pace`); none if it does not.
+    :param segments: of what size leases are, as `scheduling.leases.segment_bytes` says it.
     """
 
-    def __init__(self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str]) -> None:
+    def __init__(
+        self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str], segments: Segments
+    ) -> None:
         self._governor, self._policy, self._modes = governor, policy, modes
+        self._segments = segments
         self._pace = Pace()
         self._planned: tuple[int, str | None] | None = None
         self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
@@ -71,7 +77,9 @@ class Planner:
         policy = (
             POLICIES[mode] if mode else self._policy
         )  # a mode's permits are those of the policy of its name
-        for permit in _permits(cast(Hashable, policy), self._snapshot(accounts, mode)):
+        snapshot = self._snapshot(accounts, mode)
+        self._governor.split(self._segments(policy, snapshot))
+        for permit in _permits(cast(Hashable, policy), snapshot):
             shift_ns = round(permit.shift_s * 1e9)
             self._governor.permit(permit.account, permit.after, native_ordinal(permit), shift_ns)
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 10
+#define GS_API_VERSION 11
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8                  // of iterations of a job
@@ -162,6 +162,10 @@ GS_EXPORT void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal,
 // Of doors. Where jobs take turns, one goes on through its door for quantum_ns. -1: no such order.
 GS_EXPORT int gs_order_set(int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
+// Leases: an open iteration is promised what it needs for a segment, in which it allocates or frees
+// so many bytes, before it needs it. 0: no leases, which is so at the start; UINT64_MAX: a 64th of
+// what the job's iteration holds beyond its residue.
+GS_EXPORT void gs_split_set(uint64_t bytes);
 // Writes a record of each wait to the file from now on.
 GS_EXPORT void gs_decisions_start(int32_t fd);
 // Returns when something that a policy may care about changed since `seen`, or after the timeout.
@@ -260,6 +264,7 @@ GS_EXPORT void gs_sim_permit(gs_sim* sim, gs_account job, gs_account after, uint
                              uint64_t shift_ns);
 GS_EXPORT int gs_sim_order(gs_sim* sim, int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_sim_rank(gs_sim* sim, gs_account job, int64_t rank);
+GS_EXPORT void gs_sim_split(gs_sim* sim, uint64_t bytes);  // as gs_split_set
 // about: residue in bytes, how long an iteration takes in nanoseconds.
 GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t about[2]);

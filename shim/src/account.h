@@ -14,6 +14,7 @@
 #include "forecast.h"
 #include "iteration_kinds.h"
 #include "kinds.h"
+#include "segments.h"
 #include "telemetry.h"
 #include "trace.h"
 #include "usage.h"
@@ -77,6 +78,8 @@ struct Account {
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one
   Curve curve;  // of all kinds of iterations: the most that any of them held
   Forecast forecast;
+  Segments segments;
+  uint64_t lease = 0;  // pages that the open iteration may come to hold in its segment
   IterationKinds iteration_kinds;
   int64_t rank = 0;
   // Page-seconds that its iterations held beyond its residue, up to granted_at_ns.

@@ -102,6 +102,13 @@ int gs_order_set(int32_t order, uint64_t quantum_ns) {
   return 0;
 }
 
+void gs_split_set(uint64_t bytes) {
+  Runtime* r = active();
+  if (!r) return;
+  uint64_t page = r->governor().pool().page_bytes();
+  r->governor().set_split(bytes == UINT64_MAX ? Segments::kByCurve : (bytes + page - 1) / page);
+}
+
 void gs_rank_set(gs_account job, int64_t rank) {
   if (Runtime* r = active(); r && is_job(job))
     r->governor().set_rank(static_cast<uint32_t>(job), rank);

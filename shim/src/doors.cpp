@@ -82,6 +82,7 @@ bool Governor::come_to_door(Waiter& w) {
   uint32_t id = w.id;
   Account& a = accounts_[id];
   if (!a.door_pending.load() || a.ended) return false;
+  trim_leases();
   // All threads of a job that allocate wait until its door opens, not only the first to come: the
   // others would compute an iteration that nobody has let begin.
   w.first = std::ranges::none_of(door_waiters_, [&](const Waiter* o) { return o->id == id; });
@@ -152,6 +153,7 @@ void Governor::open(Account& a) {
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
   a.iteration_kinds.begin();
+  set_lease_if_it_fits(a, a.held.load(std::memory_order_relaxed));
   // The first iteration is passed over: optimizers make their state in it.
   if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));
@@ -189,6 +191,7 @@ void Governor::close(Account& a) {
   }
   telemetry_->event(a.id, kClose, duration, now);
   a.open = a.alone = a.overrunning = false;
+  a.lease = 0;
   a.in_iteration = false;
   parked_changed_.notify_all();
   pump();
@@ -202,6 +205,7 @@ void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<ui
   uint64_t peak = held.empty() ? 0 : *std::max_element(held.begin(), held.end());
   a.curve.set(std::move(held), std::move(time_ns), residue_pages, duration);
   a.forecast.follow(a.curve, false);
+  a.segments.cut(a.curve, split_);
   a.granted = least_granted(a);
   a.curve_given = true;
   ++a.curve_version;

@@ -172,6 +172,7 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
   bool first = !a.curve.known();
   bool rose = a.curve.refine(a.recorder, held, duration_ns);
   a.forecast.follow(a.curve, !rose);
+  if (rose) a.segments.cut(a.curve, split_);
   a.iteration_kinds.end(a.recorder, held, duration_ns, a.curve.duration_ns());
   telemetry_->slot(a.id, kIterationKinds, a.iteration_kinds.count());
   if (first) a.granted = least_granted(a);

@@ -129,6 +129,8 @@ class Governor {
   // Where jobs take turns, one goes on through its door for `quantum_ns`.
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);
+  // Leases by segment, of which each allocates or frees so many pages; Segments::kNone: no leases.
+  void set_split(uint64_t pages);
   DecisionLog& decisions() { return decisions_; }
   void flush_logs() { log_.flush(), decisions_.flush(); }
   uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
@@ -181,6 +183,12 @@ class Governor {
   Judged judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
   uint64_t claim_of(const Account& a) const;
+  void trim_leases();
+  uint64_t taken_by(const Account& a) const;
+  uint64_t taken() const;
+  uint64_t lease_for(const Account& a, uint64_t held) const;
+  void set_lease(Account& a, uint64_t pages);
+  void set_lease_if_it_fits(Account& a, uint64_t held);
   bool others_open(const Account& a) const;
   bool others_live(const Account& a) const;
   // What is left of it when the job is at its door.
@@ -278,6 +286,7 @@ class Governor {
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   Order order_ = Order::kFifo;
   uint64_t quantum_ns_ = 0;
+  uint64_t split_ = Segments::kNone;
   uint32_t last_opened_ = 0;
   uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next
   Telemetry* telemetry_;

@@ -36,16 +36,19 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
   if (held_ + n > limit) return false;
   Open open[kAccounts];
   uint32_t count = 0;
+  uint64_t all = held_ + n;
   for (uint32_t i = 1; i <= jobs_; ++i) {
     const Account& o = accounts_[i];
     bool asks = o.id == a.id;
     if ((!o.open || o.saved) && !(asks && claim > 0)) continue;
     uint64_t held = o.held.load(std::memory_order_relaxed) + (asks ? n : 0);
-    uint64_t most = std::max(held, asks ? claim : claim_of(o));
+    uint64_t taken = std::max(held, o.lease);
+    all += taken - held;
+    uint64_t most = std::max(taken, asks ? claim : claim_of(o));
     uint64_t residue = o.curve.known() ? o.curve.residue() : held;
-    open[count++] = {held, std::max(most, residue), residue};
+    open[count++] = {taken, std::max(most, residue), residue};
   }
-  return is_safe(open, count, limit - held_ - n);
+  return all <= limit && is_safe(open, count, limit - all);
 }
 
 // Between a job's first iteration and the one that is measured it holds little and its need is not
@@ -142,6 +145,7 @@ Governor::Judged Governor::judge_alone(const Account& a, uint64_t n, uint64_t wa
 
 Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
+  trim_leases();
   a.iteration_kinds.recognise(a.recorder);
   if (a.open && after > claim_of(a)) a.iteration_kinds.mistaken();
   bool over = a.open && a.trusted() && after > claim_of(a);
@@ -150,7 +154,9 @@ Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t 
   if (!a.id) fits = fits && after + most_saved_ <= budget_;  // who was copied out must come back
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
     return {fits ? Verdict::kGo : Verdict::kImpossible, {}, over};
-  if (fits && (no_wait || (a.open && !others_open(a)))) return {Verdict::kGo, {}, over};
+  bool alone = a.open && !others_open(a);
+  if (fits && alone) set_lease_if_it_fits(a, after);
+  if (fits && (no_wait || alone)) return {Verdict::kGo, {}, over};
   if (no_wait) {
     if (!others_live(a)) return {Verdict::kImpossible};
     return {Verdict::kWait, {kClaims, largest_other(a)}};
@@ -161,8 +167,12 @@ Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t 
     for (const Account& o : accounts())
       if (o.overrunning && o.id != a.id) return {Verdict::kWait, {kOverran, o.id}};
   uint64_t limit = over ? budget_ : budget_ - headroom_;
-  if (safe_after(a, n, std::max(after, claim_of(a)), limit)) return {Verdict::kGo, {}, over};
-  return {Verdict::kWait, {kClaims, largest_other(a)}};
+  if (after <= a.lease && taken() <= limit) return {Verdict::kGo};
+  uint64_t most = over ? after : lease_for(a, after);
+  if (!safe_after(a, n + most - after, std::max(most, claim_of(a)), limit))
+    return {Verdict::kWait, {kClaims, largest_other(a)}};
+  set_lease(a, over ? 0 : most);
+  return {Verdict::kGo, {}, over};
 }
 
 }  // namespace gpushare

@@ -153,6 +153,11 @@ void Simulation::set_permit(uint32_t id, uint32_t after, Permit permit) {
   governor_->set_permit(id, after, permit);
 }
 
+void Simulation::set_split(uint64_t pages) {
+  OwnClock clock(&now_ns_);
+  governor_->set_split(pages);
+}
+
 void Simulation::set_order(Order order, uint64_t quantum_ns) {
   OwnClock clock(&now_ns_);
   governor_->set_order(order, quantum_ns);

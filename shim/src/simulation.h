@@ -52,6 +52,7 @@ class Simulation {
   void tick();                // what the sampler does every 10 ms
   std::string set_budget(uint64_t pages);
   void set_permit(uint32_t id, uint32_t after, Permit permit);
+  void set_split(uint64_t pages);
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);
   uint64_t version();  // of what policies look at

@@ -98,6 +98,10 @@ int gs_sim_order(gs_sim* s, int32_t order, uint64_t quantum_ns) {
   return 0;
 }
 
+void gs_sim_split(gs_sim* s, uint64_t bytes) {
+  s->set_split(bytes == UINT64_MAX ? Segments::kByCurve : pages(s, bytes));
+}
+
 void gs_sim_rank(gs_sim* s, gs_account job, int64_t rank) {
   if (known(s, job)) s->set_rank(static_cast<uint32_t>(job), rank);
 }

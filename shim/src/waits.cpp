@@ -120,6 +120,7 @@ void Governor::release(Waiter& w) {
 // Grants what can be granted now: memory first, in the order of asking, then doors.
 uint64_t Governor::pump() {
   settle_budget();
+  trim_leases();
   uint64_t opened = 0;
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;

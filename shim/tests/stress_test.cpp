@@ -1,7 +1,7 @@
 // Eight jobs in eight threads through the C API: blocks of all sizes, freed by other threads too,
-// claims that are exceeded, forks with the others parked and in the middle of everything. Whoever
-// reads a byte that it did not write ends the test, and so does a pool that a walk finds broken.
-// GPUSHARE_STRESS_S says for how many seconds; 3 without it.
+// claims that are exceeded, leases of several sizes and none, forks with the others parked and in
+// the middle of everything. Whoever reads a byte that it did not write ends the test, and so does a
+// pool that a walk finds broken. GPUSHARE_STRESS_S says for how many seconds; 3 without it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +155,8 @@ int main() {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (gs_check() != 0) fprintf(stderr, "%s\n", gs_last_error()), abort();
     CHECK(gs_pool_get(pool) == 0 && pool[0] <= pool[3]);
+    constexpr uint64_t kSplits[] = {0, UINT64_MAX, 3 * kMiB};
+    if (walks % 20 == 0) gs_split_set(kSplits[walks / 20 % 3]);
     if (walks % 50 == 0) gs_budget_set(kBudget - walks % 3 * 8 * kMiB);  // or refused
   }
   ending = true;

@@ -191,6 +191,20 @@ MUTANTS = [
     ),
     ("cuda_stress", "foreign.cpp", "if (!turn.owns_lock()) turn.lock();", ""),
     ("cuda_programs", "heap.cpp", "if (!unsettled_.load(std::memory_order_acquire)) return", "return"),
+    ("leases", "segments.cpp", "if (moved >= split) end_at(i);", ""),
+    ("leases", "segments.cpp", "    moved = 0;\n", ""),
+    ("leases", "judge.cpp", "    all += taken - held;\n", ""),
+    ("leases", "judge.cpp", "  trim_leases();\n", ""),
+    ("leases", "waits.cpp", "  trim_leases();\n", ""),
+    ("leases", "doors.cpp", "  trim_leases();\n", ""),
+    ("leases", "judge.cpp", "over ? after : lease_for(a, after)", "after"),
+    ("leases", "judge.cpp", "set_lease(a, over ? 0 : most);", ""),
+    ("leases", "openings.cpp", "first = lease_for(a, held);", "first = held;"),
+    ("leases", "doors.cpp", "set_lease_if_it_fits(a, a.held.load(std::memory_order_relaxed));", ""),
+    ("leases", "judge.cpp", "if (fits && alone) set_lease_if_it_fits(a, after);", ""),
+    ("leases", "leases.cpp", "set_lease(a, fits ? most : 0);", "set_lease(a, most);"),
+    ("leases", "leases.cpp", "accounts_[i].lease = 0;\n", ""),
+    ("leases", "leases.cpp", "split_ == Segments::kNone ? 0 : pages", "pages"),
 ]
 # What needs torch.
 NOT_LINKED = ("interpose*.cpp", "api*.cpp", "crash.cpp")

@@ -1,0 +1,131 @@
+"""Random sets of jobs for the simulator: iterations that rise and fall, in which times wander."""
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare.scheduling.leases import segment_bytes
+from gpushare.scheduling.policies import POLICIES
+from gpushare.simulation import Contention, Engine, SimulatedJob
+from gpushare.simulation.job import Variation
+from gpushare.simulation.planner import Segments
+
+PAGE = 2 << 20
+ENDLESS = 10**6
+ITERATIONS = 40  # of the mean job, that are looked at
+
+
+@dataclass(frozen=True)
+class Set:
+    """`peaks`: of the largest job, that the budget has beside all residues. `spread`: of an iteration's time."""
+
+    seed: int
+    jobs: int
+    peaks: float
+    spread: float
+    equal: bool
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Solo seconds of work per second, and seconds of waiting in mid-iteration per second, of all jobs together."""
+
+    stp: float
+    memory_waits: float
+
+
+def sets(seeds: int) -> Iterator[Set]:
+    """The same ones every time."""
+    for jobs, peaks in ((2, 1.05), (2, 1.3), (4, 1.3), (4, 1.6), (6, 2.2)):
+        for spread in (0.0, 0.3):
+            for equal in (True, False):
+                for seed in range(seeds):
+                    yield Set(seed, jobs, peaks, spread, equal)
+
+
+def _wandering(seed: int, spread: float) -> Callable[[int], Variation]:
+    def vary(iteration: int) -> Variation:
+        rng = random.Random(seed * 1000 + iteration)
+        return Variation(held=1.0, time=rng.uniform(1 - spread, 1 + spread))
+
+    return vary
+
+
+def _job(shape: random.Random, wandering: int, spread: float, i: int) -> SimulatedJob:
+    steps, level, up = shape.randint(6, 40), 0, []
+    for _ in range(steps):
+        level += shape.randint(1, 12)
+        up.append(level)
+    residue, downs = shape.randint(0, 8), max(1, int(steps * shape.choice((0.5, 1, 2, 3))))
+    down = [up[int((steps - 1) * (1 - k / downs))] for k in range(downs)]
+    held = [h + residue + shape.randint(0, 4) for h in up + down]
+    step_s = shape.choice((0.005, 0.01, 0.02))
+    times = tuple(k * step_s for k in range(len(held)))
+    return SimulatedJob(
+        name=f"job {i}",
+        held_bytes=tuple(h * PAGE for h in held),
+        time_s=times,
+        iteration_s=times[-1] + step_s,
+        residue_bytes=residue * PAGE,
+        iterations=ENDLESS,
+        arrival_s=0.0,
+        vary=_wandering(wandering, spread),
+    )
+
+
+def jobs_of(one: Set) -> list[SimulatedJob]:
+    """Equal jobs have the same shape, and times of their own."""
+    rng = random.Random(one.seed)
+    found = []
+    for i in range(one.jobs):
+        shape = random.Random(one.seed + (0 if one.equal else 1000 * (i + 1)))
+        found.append(_job(shape, rng.randrange(10**9), one.spread, i))
+    return found
+
+
+def budget_of(one: Set, jobs: list[SimulatedJob]) -> int:
+    """In whole pages, with two of headroom and two to spare."""
+    residues = sum(job.residue_bytes for job in jobs)
+    largest = max(job.peak_bytes - job.residue_bytes for job in jobs)
+    return residues + math.ceil(one.peaks * largest / PAGE) * PAGE + 4 * PAGE
+
+
+def run(
+    one: Set,
+    policy: str,
+    factor: float = 1.0,
+    *,
+    segments: Segments = segment_bytes,
+    before: Callable[[Engine, int], Any] = lambda *_: None,
+) -> Figures:
+    """What came of the set, with a core for each job; each feels the others by the factor.
+
+    :param before: called with the engine and the budget in bytes before every event.
+    """
+    jobs = jobs_of(one)
+    budget = budget_of(one, jobs)
+    contention = Contention(float(one.jobs), factor)
+    engine = Engine(
+        jobs,
+        policy=POLICIES[policy],
+        mechanism="zico",
+        budget_bytes=budget,
+        contention=contention,
+        record=False,
+        segments=segments,
+    )
+    end_s = ITERATIONS * sum(job.iteration_s for job in jobs) / len(jobs)
+    with engine.governor as governor:
+        while engine.now_s < end_s:
+            before(engine, budget)
+            engine.advance()
+        counted = [governor.job(account) for account in range(1, one.jobs + 1)]
+    waited_s = sum(job.memory_wait_ns for job in counted) / 1e9
+    return Figures(engine.work_s / engine.now_s, waited_s / engine.now_s)
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Of numbers above nought."""
+    return math.exp(sum(map(math.log, values)) / len(values))

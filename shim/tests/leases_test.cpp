@@ -1,0 +1,219 @@
+// Leases by segment: what an iteration is promised nobody else gets, it asks for nothing that it
+// was promised, and what it no longer needs is free again.
+#include <algorithm>
+#include <random>
+
+#include "../src/segments.h"
+#include "../src/simulation.h"
+#include "check.h"
+
+using namespace gpushare;
+using Answer = Simulation::Answer;
+
+namespace {
+
+constexpr uint64_t kPage = 4096, kSecond = 1000000000;
+
+uint32_t begin(Simulation& s, std::vector<uint32_t> held, uint64_t residue = 0) {
+  std::vector<uint64_t> times;
+  for (size_t i = 0; i < held.size(); ++i) times.push_back(i * kSecond);
+  uint32_t id = s.begin_job(std::move(held), std::move(times), residue);
+  CHECK(id > 0);
+  return id;
+}
+
+void both_may_start_at_once(Simulation& s, uint32_t a, uint32_t b) {
+  s.set_permit(a, b, {true, 0, 0});
+  s.set_permit(b, a, {true, 0, 0});
+}
+
+uint64_t lease(Simulation& s, uint32_t id) { return s.governor().account(id).lease; }
+
+// By counting: a segment ends where so much has moved since its beginning.
+void a_segment_needs_the_most_that_is_still_to_come_in_it() {
+  std::mt19937_64 random(7);
+  for (int n = 0; n < 2000; ++n) {
+    std::vector<uint32_t> held(1 + random() % 40);
+    std::vector<uint64_t> times(held.size());
+    for (uint32_t& h : held) h = static_cast<uint32_t>(random() % 30);
+    uint64_t split = 1 + random() % 60;
+    Curve curve;
+    curve.set(held, times, 0, 0);
+    Segments segments;
+    segments.cut(curve, split);
+    size_t first = 0, end = 0;
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (i == end) {
+        uint64_t moved = 0;
+        first = i;
+        for (end = i + 1; end < held.size(); ++end) {
+          moved +=
+              held[end] > held[end - 1] ? held[end] - held[end - 1] : held[end - 1] - held[end];
+          if (moved >= split) break;
+        }
+      }
+      CHECK(first <= i && i < end);
+      uint64_t most = *std::max_element(&held[i], &held[0] + end);
+      CHECK(segments.need(static_cast<uint32_t>(i)) == most);
+    }
+    CHECK(segments.need(static_cast<uint32_t>(held.size())) == 0);
+    segments.cut(curve, Segments::kNone);
+    CHECK(segments.need(0) == 0);
+  }
+}
+
+// Of 100 pages a is promised 60 with its start, so b's second step does not fit, however little a
+// holds by then; a itself takes all of them without a wait.
+void nobody_gets_what_another_was_promised() {
+  Simulation s(Policy::kZico, kPage, 102);  // two of headroom
+  s.set_split(51);                          // of a: the first two steps; of b: the first one
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && lease(s, a) == 60);
+  CHECK(s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
+  CHECK(s.door(b) == Answer::kGo && lease(s, b) == 20);
+  CHECK(s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(b, 75) == Answer::kWaits);
+  CHECK(s.hold(a, 60) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK(s.hold(a, 5) == Answer::kGo);  // past its rise nothing is promised beyond what is left
+  CHECK(s.ready() == uint64_t{1} << b);
+  CHECK(s.look(b) == Answer::kGo && s.governor().account(b).held == 75);
+  CHECK_EMPTY(s.check());
+}
+
+// Leases that are no longer given are no longer kept.
+void without_a_split_nothing_is_promised() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(51);
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(b, 75) == Answer::kWaits);
+  s.set_split(Segments::kNone);
+  CHECK(lease(s, a) == 0 && s.look(b) == Answer::kGo);
+}
+
+// Without leases b would get its pages, since a holds ten; and a would wait in mid-iteration.
+void without_leases_it_is_page_by_page() {
+  Simulation s(Policy::kZico, kPage, 102);
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo && lease(s, a) == 0);
+  CHECK(s.hold(a, 10) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(b, 75) == Answer::kGo && lease(s, b) == 0);
+  CHECK(s.hold(a, 60) == Answer::kWaits);
+}
+
+// A door that would have to promise more than there is stays shut.
+void a_start_needs_its_first_segment() {
+  Simulation s(Policy::kZico, kPage, 102);
+  uint32_t a = begin(s, {70, 70, 5}), b = begin(s, {10, 40, 10});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
+  s.set_split(1000);
+  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.hold(a, 70) == Answer::kGo);
+  CHECK(s.hold(a, 5) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kGo && lease(s, b) == 40);
+}
+
+// The first pages of a segment bring all of it, or wait; in an iteration that is alone too.
+void a_segment_is_asked_for_at_once(bool alone) {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(45);
+  uint32_t a = begin(s, {10, 20, 60, 40, 40, 5}), b = begin(s, {5, 75, 5});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && lease(s, a) == 20);
+  if (!alone) CHECK(s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 10) == Answer::kGo && s.hold(a, 20) == Answer::kGo && lease(s, a) == 20);
+  CHECK(s.hold(a, 21) == Answer::kGo && lease(s, a) == 60);
+  if (alone) CHECK(s.door(b) == Answer::kGo);
+  CHECK(s.hold(b, 5) == Answer::kGo);
+  CHECK(s.hold(b, 75) == Answer::kWaits);
+}
+
+void progress_opens_a_door() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = begin(s, {60, 5, 5, 5}), b = begin(s, {20, 80, 20});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  CHECK(s.hold(a, 5) == Answer::kGo && s.look(b) == Answer::kWaits);
+  s.tick();
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// A job that is alone may try what its curve says can't fit.
+void more_than_there_is_is_not_promised() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = begin(s, {10, 300, 10});
+  CHECK(s.door(a) == Answer::kGo && lease(s, a) == 0);
+  CHECK(s.hold(a, 10) == Answer::kGo && lease(s, a) == 0);
+  CHECK(s.hold(a, 101) == Answer::kGo);
+}
+
+// Progress that frees nothing ends a promise too, once anybody asks: at a door, or for pages.
+void what_a_segment_no_longer_needs_is_free_again(bool at_a_door) {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = begin(s, {60, 5, 5, 5}), b = begin(s, {20, 80, 20});
+  both_may_start_at_once(s, a, b);
+  if (!at_a_door) {
+    s.set_split(55);  // of b: the first step, then the others
+    CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  }
+  CHECK(s.door(a) == Answer::kGo && lease(s, a) == 60);
+  CHECK(s.hold(a, 5) == Answer::kGo);  // this time it needs less than its curve says
+  if (at_a_door) CHECK(s.door(b) == Answer::kGo && lease(s, b) == 80);
+  if (at_a_door) CHECK(s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(b, 80) == Answer::kGo && lease(s, a) == 5);
+  s.end_job(a);
+  CHECK(lease(s, a) == 0);
+}
+
+void an_iteration_that_ends_keeps_no_promise() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {80, 80, 5});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  s.free_down_to(a, 0);
+  CHECK(s.door(a) == Answer::kWaits);  // it ends at once, and b comes first
+  CHECK(s.look(b) == Answer::kGo && lease(s, a) == 0 && lease(s, b) == 80);
+}
+
+// Bytes beyond a claim are no part of a promise, and nobody hangs.
+void who_overruns_asks_page_by_page() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = begin(s, {10, 30, 5}), b = begin(s, {10, 30, 5});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 10) == Answer::kGo && s.hold(a, 40) == Answer::kGo);
+  CHECK(lease(s, a) == 0 && s.telemetry().slot(a, kOverruns) == 1);
+  CHECK(s.hold(b, 10) == Answer::kGo && s.hold(b, 30) == Answer::kGo);
+  CHECK_EMPTY(s.check());
+}
+
+}  // namespace
+
+int main() {
+  a_segment_needs_the_most_that_is_still_to_come_in_it();
+  nobody_gets_what_another_was_promised();
+  without_a_split_nothing_is_promised();
+  without_leases_it_is_page_by_page();
+  a_start_needs_its_first_segment();
+  a_segment_is_asked_for_at_once(false);
+  a_segment_is_asked_for_at_once(true);
+  progress_opens_a_door();
+  more_than_there_is_is_not_promised();
+  what_a_segment_no_longer_needs_is_free_again(false);
+  what_a_segment_no_longer_needs_is_free_again(true);
+  an_iteration_that_ends_keeps_no_promise();
+  who_overruns_asks_page_by_page();
+  puts("leases: ok");
+}
