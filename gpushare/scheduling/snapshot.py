@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
 
@@ -75,6 +76,25 @@ class Permit:
     ordinal: int | None
     shift_s: float
     by_forecast: bool = False
+
+
+class MeasuredCurve(Protocol):
+    """What the shim knows of a job's iterations: bytes and nanoseconds, by allocation."""
+
+    @property
+    def held_bytes(self) -> Sequence[int]: ...
+    @property
+    def time_ns(self) -> Sequence[int]: ...
+    @property
+    def residue_bytes(self) -> int: ...
+    @property
+    def duration_ns(self) -> int: ...
+
+
+def from_measured(curve: MeasuredCurve) -> IterationCurve:
+    """As policies see it."""
+    time_s = [t / 1e9 for t in curve.time_ns]
+    return compress(curve.held_bytes, time_s, curve.residue_bytes, duration_s=curve.duration_ns / 1e9)
 
 
 def compress(

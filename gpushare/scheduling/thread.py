@@ -22,9 +22,11 @@ from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import MODES, POLICIES
-from gpushare.scheduling.snapshot import TURNS, IterationCurve, JobState, Permit, Snapshot, compress
+from gpushare.scheduling.snapshot import TURNS, JobState, Permit, Snapshot, from_measured
 
-_SHARE = 0.02  # of a core for reading curves that have been refined, and planning with them
+# Of a core, for reading curves that have been refined and planning with them; all that the thread does is to stay
+# below two hundredths.
+_SHARE = 0.01
 
 Note = Callable[[str], None]
 
@@ -163,7 +165,9 @@ class SchedulerThread:
             if curve:
                 self._phases[account] = meter.phase(curve.held_bytes)
                 self._solo.note(account, curve.time_ns, curve.duration_ns)
-        jobs = tuple(JobState(account, _curve(curve)) for account, curve in curves.items())
+        jobs = tuple(
+            JobState(account, from_measured(curve) if curve else None) for account, curve in curves.items()
+        )
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         self._snapshot = replace(
             self._snapshot, budget_bytes=pool.budget_bytes, jobs=jobs, reserved_bytes=reserved_bytes
@@ -216,13 +220,6 @@ def _what_changed(yields: Yields) -> str:
     others = [f"{'in turns' if name == TURNS else name} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""
     return f"the jobs {how}: {here:.2f} times the pace of one after the other{beside}"
-
-
-def _curve(curve: doors.NativeCurve | None) -> IterationCurve | None:
-    if curve is None:
-        return None
-    time_s, duration_s = [t / 1e9 for t in curve.time_ns], curve.duration_ns / 1e9
-    return compress(curve.held_bytes, time_s, curve.residue_bytes, duration_s=duration_s)
 
 
 def _room_bytes() -> int:

@@ -12,7 +12,7 @@ from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import POLICIES, Policy
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, compress
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_ordinal
 
 Segments = Callable[[Policy, Snapshot], int]
@@ -94,8 +94,7 @@ class Planner:
             return None
         self._phases[account] = meter.phase(curve.held_bytes)
         self._solo.note(account, curve.time_ns, curve.duration_ns)
-        time_s, duration_s = [t / 1e9 for t in curve.time_ns], curve.duration_ns / 1e9
-        return compress(curve.held_bytes, time_s, curve.residue_bytes, duration_s=duration_s)
+        return from_measured(curve)
 
     def _progress(self, account: int) -> Progress | None:
         job = self._governor.job(account)

@@ -2,11 +2,13 @@
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
 steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
-only adds. Each job does as many steps as take about as long as those of the slowest alone. All other pairs than the
-first ones are predicted twice: as `gpushare plan` does it for jobs that have not run together, by what their profiles
-say of the GIL and of memory bandwidth; and with one factor of contention for all, fitted on the first pairs side by
-side with room for both. Beside the simulator's errors stand those of predicting the sum and the maximum of the solo
-times, which are measured in the same way, and what the policy that it picks by the profiles loses to the best one.
+only adds. The jobs alone are measured in the same way between the runs of their pair, since the machine wanders, and a
+prediction is also held against the runs as a multiple of the jobs' solo times of then. Each job does as many steps as
+take about as long as those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare
+plan` does it for jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and
+with one factor of contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's
+errors stand those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the
+profiles loses to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from typing import Any
 from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
-from gpushare.simulation import Contention, from_profile, simulate
+from gpushare.simulation import Contention, Outcome, from_profile, simulate
 from gpushare.simulation.contention import forecast
 
 NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
@@ -60,44 +62,77 @@ class Compared:
     fitted_s: float
     sum_s: float
     most_s: float
+    profiled_sum_s: float
+    modes_s: dict[str, float]
+    simulated_modes_s: dict[str, float]
 
     def errors(self) -> tuple[float, ...]:
-        """Of the simulator by profiles, with the factor, of the sum, of the maximum."""
-        return tuple(map(self._error, (self.simulated_s, self.fitted_s, self.sum_s, self.most_s)))
+        """Of the simulator by profiles, also as a multiple of the solo times; with the factor; of the sum, of the
+        maximum."""
+        scaled_s = self.simulated_s * self.sum_s / self.profiled_sum_s
+        return tuple(map(self._error, (self.simulated_s, scaled_s, self.fitted_s, self.sum_s, self.most_s)))
 
     def _error(self, predicted_s: float) -> float:
         return abs(predicted_s / self.real_s - 1)
 
 
-def measure(names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> float:
-    """Seconds from `few` to `many` steps."""
+class Measured:
+    """Runs of some jobs with few steps and with many."""
 
-    def wall_s(steps: int) -> float:
-        jobs = [f"{EXAMPLES / name}.py --steps {setting.steps(name, steps)}" for name in names]
-        return float(run_gpushare(jobs, budget, 1, "--policy", policy)["wall_s"])
+    def __init__(self, names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> None:
+        self._names, self._budget, self._policy, self._setting = names, budget, policy, setting
+        self._few: list[float] = []
+        self._many: list[dict[str, Any]] = []
 
-    found: dict[int, list[float]] = {setting.few: [], setting.many: []}
-    for repeat in range(setting.repeats):
-        for steps in (setting.few, setting.many)[:: -1 if repeat % 2 else 1]:
-            found[steps].append(wall_s(steps))
-    seconds = min(found[setting.many]) - min(found[setting.few])
-    print(f"{' + '.join(names)}, {policy}: {seconds:.2f} s", file=sys.stderr, flush=True)
-    return seconds
+    def run(self, *, backwards: bool = False) -> None:
+        """Both once more."""
+        for steps in (self._setting.few, self._setting.many)[:: -1 if backwards else 1]:
+            jobs = [
+                f"{EXAMPLES / name}.py --steps {self._setting.steps(name, steps)}" for name in self._names
+            ]
+            summary = run_gpushare(jobs, self._budget, 1, "--policy", self._policy)
+            if steps == self._setting.few:
+                self._few.append(summary["wall_s"])
+            else:
+                self._many.append(summary)
+
+    def run_all(self) -> float:
+        """`repeats` times, every other time backwards; see `seconds`."""
+        for repeat in range(self._setting.repeats):
+            self.run(backwards=repeat % 2 == 1)
+        return self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """From `few` to `many` steps."""
+        seconds = float(self._fastest["wall_s"]) - min(self._few)
+        print(f"{' + '.join(self._names)}, {self._policy}: {seconds:.2f} s", file=sys.stderr, flush=True)
+        return seconds
+
+    @property
+    def modes_s(self) -> dict[str, float]:
+        """How long the fastest run was in each mode."""
+        return {name: mode["seconds"] for name, mode in self._fastest["modes"].items()}
+
+    @property
+    def _fastest(self) -> dict[str, Any]:
+        return min(self._many, key=lambda summary: float(summary["wall_s"]))
 
 
-def simulated_s(
+def simulated(
     profiles: dict[str, Profile], budget: int, policy: str, contention: Contention, setting: Setting
-) -> float:
-    def duration_s(steps: int) -> float:
+) -> tuple[float, dict[str, float]]:
+    """Seconds from `few` to `many` steps, and how long the run of many is in each mode."""
+
+    def outcome(steps: int) -> Outcome:
         jobs = [
             from_profile(p, name, iterations=setting.steps(name, steps), threads=p.cores_busy or 1.0)
             for name, p in profiles.items()
         ]
-        return simulate(
-            jobs, policy=policy, budget_bytes=budget, contention=contention, record=False
-        ).duration_s
+        return simulate(jobs, policy=policy, budget_bytes=budget, contention=contention, record=False)
 
-    return duration_s(setting.many) - duration_s(setting.few)
+    many = outcome(setting.many)
+    return many.duration_s - outcome(setting.few).duration_s, many.modes_s
 
 
 def budget_of(jobs: Iterable[Profile], share: float) -> int:
@@ -111,12 +146,12 @@ def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) ->
     """The factor at which the simulated time of the pair side by side is the measured one, by bisection."""
     both = {name: profiles[name] for name in pair}
     budget = budget_of(both.values(), ROOM)
-    real_s = measure(pair, budget, "unmanaged", setting)
+    real_s = Measured(pair, budget, "unmanaged", setting).run_all()
     low, high = 1.0, 4.0
     for _ in range(20):
         middle = (low + high) / 2
         contention = Contention(setting.cores, middle)
-        faster = simulated_s(both, budget, "unmanaged", contention, setting) < real_s
+        faster = simulated(both, budget, "unmanaged", contention, setting)[0] < real_s
         low, high = (middle, high) if faster else (low, middle)
     return low
 
@@ -140,27 +175,37 @@ def loss_of_choice(found: list[Compared]) -> float:
 def compare(
     pairs: list[Pair],
     profiles: dict[str, Profile],
-    solo_s: dict[str, float],
     factor: float,
     shares: list[float],
     policies: list[str],
     setting: Setting,
 ) -> list[Compared]:
     found = []
-    for pair, share, policy in itertools.product(pairs, shares, policies):
+    for pair, share in itertools.product(pairs, shares):
         both = {name: profiles[name] for name in pair}
         budget = budget_of(both.values(), share)
-        real_s = measure(pair, budget, policy, setting)
-        simulated = simulated_s(both, budget, policy, by_profiles(both, setting), setting)
-        fitted = simulated_s(both, budget, policy, Contention(setting.cores, factor), setting)
-        alone = [solo_s[name] for name in pair]
-        found.append(Compared(pair, share, policy, real_s, simulated, fitted, sum(alone), max(alone)))
+        alone = [Measured((name,), budget_of([p] * 2, 1), "zico", setting) for name, p in both.items()]
+        runs = {policy: Measured(pair, budget, policy, setting) for policy in policies}
+        measured = [*alone, *runs.values()]
+        for repeat in range(setting.repeats):
+            backwards = repeat % 2 == 1
+            for one in measured[:: -1 if backwards else 1]:
+                one.run(backwards=backwards)
+        alone_s = [one.seconds for one in alone]
+        profiled_s = sum(
+            (setting.many - setting.few) * setting.times[n] * p.iteration_s for n, p in both.items()
+        )
+        for policy, run in runs.items():
+            predicted_s, modes_s = simulated(both, budget, policy, by_profiles(both, setting), setting)
+            fitted_s, _ = simulated(both, budget, policy, Contention(setting.cores, factor), setting)
+            times = run.seconds, predicted_s, fitted_s, sum(alone_s), max(alone_s), profiled_s
+            found.append(Compared(pair, share, policy, *times, run.modes_s, modes_s))
     return found
 
 
 def tabulate(compared: list[Compared], losses: dict[tuple[Pair, float], float]) -> list[list[Any]]:
     heading = ["pair", "budget (sum of peaks)", "policy", "measured, s", "simulated, s", "with one factor, s"]
-    errors_of = ["error", "with one factor", "of the sum", "of the maximum"]
+    errors_of = ["error", "as a multiple of solo", "with one factor", "of the sum", "of the maximum"]
     table: list[list[Any]] = [[*heading, *errors_of, "loss of the choice"]]
     for c in compared:
         errors = [f"{error:.1%}" for error in c.errors()]
@@ -200,17 +245,16 @@ def main() -> None:
     def run_s(pair: tuple[str, ...]) -> float:
         return args.repeats * (2 * START_UP_S + (args.few + args.many) * longest_s * len(pair))
 
-    seconds = sum(run_s((name,)) for name in names) + sum(map(run_s, fit))
-    seconds += sum(map(run_s, rest)) * len(shares) * len(policies)
+    alone_s = sum(run_s((name,)) for pair in rest for name in pair)
+    seconds = sum(map(run_s, fit)) + (sum(map(run_s, rest)) * len(policies) + alone_s) * len(shares)
     print(
         f"this takes about {seconds / 60:.0f} minutes, less where sharing pays", file=sys.stderr, flush=True
     )
     if args.estimate:
         return
-    solo_s = {name: measure((name,), budget_of([profiles[name]] * 2, 1), "zico", setting) for name in names}
     factors = {" + ".join(pair): fitted_factor(pair, profiles, setting) for pair in fit}
     factor = statistics.mean(factors.values()) if factors else 1.0
-    compared = compare(rest, profiles, solo_s, factor, shares, policies, setting)
+    compared = compare(rest, profiles, factor, shares, policies, setting)
     losses = {
         key: loss_of_choice(list(group))
         for key, group in itertools.groupby(compared, key=lambda c: (c.pair, c.share))
@@ -219,7 +263,6 @@ def main() -> None:
     figures = {
         "factor": factor,
         "fitted_on": factors,
-        "solo_s": solo_s,
         "profiled": {name: [getattr(p, share) for share in _SHARES] for name, p in profiles.items()},
         "compared": [vars(c) for c in compared],
         "losses": [{"pair": pair, "share": share, "loss": loss} for (pair, share), loss in losses.items()],
