@@ -173,7 +173,7 @@ def rank_set(account: int, rank: int) -> None:
 def split_set(split_bytes: int) -> None:
     """Leases for segments in which so much is allocated or freed.
 
-    `NO_LEASES`, or `BY_CURVE`: a 64th of what the job's iteration holds beyond its residue.
+    `NO_LEASES`, or `BY_CURVE`: a 16th of what the job's iteration holds beyond its residue.
     """
     lib().gs_split_set(split_bytes)
 

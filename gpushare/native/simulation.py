@@ -41,6 +41,7 @@ class JobCounters:
     curve_version: int
     most_passed: int  # iterations that one other job began while this one waited at a door
     work: int  # millionths of iterations, see `doors.Progress`
+    leases: int  # that it was given
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class SimulatedGovernor:
 
     def job(self, account: int) -> JobCounters:
         """Its counters so far."""
-        out = (ctypes.c_uint64 * 16)()
+        out = (ctypes.c_uint64 * 17)()
         if self._shim.gs_sim_job_get(self._handle, account, out) != 0:
             raise NativeError(f"there is no job {account}")
         return JobCounters(*out)

@@ -18,7 +18,7 @@ from gpushare.scheduling.policies import Policy
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
-from gpushare.simulation.planner import Planner, Segments
+from gpushare.simulation.planner import Planner, SegmentBytes
 from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
@@ -50,7 +50,7 @@ class Engine:
         page_bytes: int = PAGE_BYTES,
         modes: Sequence[str] = (),
         record: bool = True,
-        segments: Segments = segment_bytes,
+        segments: SegmentBytes = segment_bytes,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]

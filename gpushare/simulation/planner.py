@@ -15,7 +15,7 @@ from gpushare.scheduling.policies import POLICIES, Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_ordinal
 
-Segments = Callable[[Policy, Snapshot], int]
+SegmentBytes = Callable[[Policy, Snapshot], int]
 
 
 @lru_cache(maxsize=256)
@@ -32,7 +32,7 @@ class Planner:
     """
 
     def __init__(
-        self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str], segments: Segments
+        self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str], segments: SegmentBytes
     ) -> None:
         self._governor, self._policy, self._modes = governor, policy, modes
         self._segments = segments

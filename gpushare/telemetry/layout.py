@@ -90,6 +90,7 @@ SLOT = [
     "peak_temporary_bytes",
     "bad_frees",
     "iteration_kinds",
+    "leases",
     "longest_wait_ns",
     "waited_behind_ns",
     "waited_turn_ns",

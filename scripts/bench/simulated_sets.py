@@ -10,11 +10,11 @@ from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.policies import POLICIES
 from gpushare.simulation import Contention, Engine, SimulatedJob
 from gpushare.simulation.job import Variation
-from gpushare.simulation.planner import Segments
+from gpushare.simulation.planner import SegmentBytes
 
 PAGE = 2 << 20
 ENDLESS = 10**6
-ITERATIONS = 40  # of the mean job, that are looked at
+ITERATIONS = 20  # solo times of the mean job, that are looked at
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Figures:
-    """Solo seconds of work per second, and seconds of waiting in mid-iteration per second, of all jobs together."""
+    """Solo seconds of work per second; seconds that jobs waited in mid-iteration, of all together per second."""
 
     stp: float
     memory_waits: float
@@ -54,14 +54,14 @@ def _wandering(seed: int, spread: float) -> Callable[[int], Variation]:
 
 
 def _job(shape: random.Random, wandering: int, spread: float, i: int) -> SimulatedJob:
-    steps, level, up = shape.randint(6, 40), 0, []
+    steps, level, up = shape.randint(60, 200), 0, []
     for _ in range(steps):
-        level += shape.randint(1, 12)
+        level += shape.randint(0, 12)
         up.append(level)
-    residue, downs = shape.randint(0, 8), max(1, int(steps * shape.choice((0.5, 1, 2, 3))))
+    residue, downs = shape.randint(0, 80), int(steps * shape.choice((0.5, 1, 2)))
     down = [up[int((steps - 1) * (1 - k / downs))] for k in range(downs)]
-    held = [h + residue + shape.randint(0, 4) for h in up + down]
-    step_s = shape.choice((0.005, 0.01, 0.02))
+    held = [h + residue + shape.randint(0, 12) for h in up + down]  # what is gone with the next allocation
+    step_s = shape.choice((0.001, 0.002, 0.004))
     times = tuple(k * step_s for k in range(len(held)))
     return SimulatedJob(
         name=f"job {i}",
@@ -97,7 +97,7 @@ def run(
     policy: str,
     factor: float = 1.0,
     *,
-    segments: Segments = segment_bytes,
+    segments: SegmentBytes = segment_bytes,
     before: Callable[[Engine, int], Any] = lambda *_: None,
 ) -> Figures:
     """What came of the set, with a core for each job; each feels the others by the factor.

@@ -163,7 +163,7 @@ GS_EXPORT void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal,
 GS_EXPORT int gs_order_set(int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
 // Leases: an open iteration is promised what it needs for a segment, in which it allocates or frees
-// so many bytes, before it needs it. 0: no leases, which is so at the start; UINT64_MAX: a 64th of
+// so many bytes, before it needs it. 0: no leases, which is so at the start; UINT64_MAX: a 16th of
 // what the job's iteration holds beyond its residue.
 GS_EXPORT void gs_split_set(uint64_t bytes);
 // Writes a record of each wait to the file from now on.
@@ -271,8 +271,9 @@ GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uin
 // Held bytes, iterations, allocations into the open one, allocations of the curve, nanoseconds of
 // an iteration alone, at doors, waiting for memory; waits for memory, overruns, refusals, copies
 // out; sum of the time shifts, number of them; version of the curve; the most
-// iterations that one other job began while this one waited at a door; the last of gs_progress_get.
-GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[16]);
+// iterations that one other job began while this one waited at a door; the last of gs_progress_get;
+// leases.
+GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[17]);
 GS_EXPORT void gs_sim_pool_get(gs_sim* sim, uint64_t out[5]);  // as gs_pool_get
 GS_EXPORT const char* gs_sim_check(gs_sim* sim);               // what is wrong, or ""
 // The banker's check by itself: 1 if n open iterations can all end with `available` pages. -1: n is

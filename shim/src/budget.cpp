@@ -62,6 +62,7 @@ bool Governor::cut_fits() const {
 // Makes the wanted budget the budget if it can be now. A cut that has come to be too deep is off.
 void Governor::settle_budget() {
   if (wanted_budget_ == budget_) return;
+  if (wanted_budget_ < budget_) drop_leases();  // what is held counts
   if (wanted_budget_ < budget_ && !cut_fits()) {
     bool all_at_doors = std::ranges::none_of(accounts(), [](const Account& a) { return a.open; });
     if (all_at_doors && wanted_budget_ < least_budget()) wanted_budget_ = budget_;

@@ -60,6 +60,7 @@ bool Governor::copy_out(Account& a) {
   uint64_t n = pool_.save(a.id);
   if (n == 0) return false;
   a.saved = n;
+  a.lease = 0;
   most_saved_ = std::max(most_saved_, n);
   uint64_t held = a.held.load(std::memory_order_relaxed) - n;
   a.held.store(held, std::memory_order_relaxed);

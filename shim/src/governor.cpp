@@ -270,6 +270,9 @@ std::string Governor::check() {
   for (const Account& a : accounts_) sum += a.held.load(std::memory_order_relaxed);
   if (sum != held_) return "the accounts' pages do not sum to the total";
   if (held_ > budget_) return "more pages are held than the budget has";
+  for (const Account& a : accounts_)
+    if (a.lease && (!a.open || a.saved || split_ == Segments::kNone))
+      return "a lease without an iteration that needs it";
   return pool_.check(held_);
 }
 

@@ -183,7 +183,10 @@ class Governor {
   Judged judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
   uint64_t claim_of(const Account& a) const;
+  void drop_leases();
   void trim_leases();
+  bool leases_are_void() const;
+  bool step_is_safe(Account& a, uint64_t n, uint64_t after, uint64_t limit);
   uint64_t taken_by(const Account& a) const;
   uint64_t taken() const;
   uint64_t lease_for(const Account& a, uint64_t held) const;

@@ -145,9 +145,9 @@ Governor::Judged Governor::judge_alone(const Account& a, uint64_t n, uint64_t wa
 
 Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns) {
   uint64_t after = a.held.load(std::memory_order_relaxed) + n;
-  trim_leases();
   a.iteration_kinds.recognise(a.recorder);
   if (a.open && after > claim_of(a)) a.iteration_kinds.mistaken();
+  trim_leases();
   bool over = a.open && a.trusted() && after > claim_of(a);
   if (after > a.limit) return {Verdict::kImpossible};
   bool fits = held_ + n <= budget_;
@@ -167,12 +167,24 @@ Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t 
     for (const Account& o : accounts())
       if (o.overrunning && o.id != a.id) return {Verdict::kWait, {kOverran, o.id}};
   uint64_t limit = over ? budget_ : budget_ - headroom_;
-  if (after <= a.lease && taken() <= limit) return {Verdict::kGo};
-  uint64_t most = over ? after : lease_for(a, after);
-  if (!safe_after(a, n + most - after, std::max(most, claim_of(a)), limit))
-    return {Verdict::kWait, {kClaims, largest_other(a)}};
-  set_lease(a, over ? 0 : most);
-  return {Verdict::kGo, {}, over};
+  bool safe = over ? safe_after(a, n, after, limit) : step_is_safe(a, n, after, limit);
+  if (!safe && leases_are_void()) {
+    drop_leases();
+    safe = safe_after(a, n, std::max(after, claim_of(a)), limit);
+  }
+  if (safe) return {Verdict::kGo, {}, over};
+  return {Verdict::kWait, {kClaims, largest_other(a)}};
+}
+
+// With all of its segment, or else by itself.
+bool Governor::step_is_safe(Account& a, uint64_t n, uint64_t after, uint64_t limit) {
+  if (after <= a.lease && taken() <= limit) return true;
+  uint64_t claim = std::max(after, claim_of(a)), level = lease_for(a, after);
+  if (level > after && safe_after(a, n + level - after, claim, limit)) {
+    set_lease(a, level);
+    return true;
+  }
+  return safe_after(a, n, claim, limit);
 }
 
 }  // namespace gpushare

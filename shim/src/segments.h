@@ -12,7 +12,7 @@ namespace gpushare {
 class Segments {
  public:
   static constexpr uint64_t kNone = 0, kByCurve = UINT64_MAX;
-  static constexpr uint64_t kInARise = 64;  // by its curve: of what it holds beyond its residue
+  static constexpr uint64_t kInARise = 16;  // by its curve: of what it holds beyond its residue
 
   // `split_pages` are allocated or freed in a segment.
   void cut(const Curve& curve, uint64_t split_pages);

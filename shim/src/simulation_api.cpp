@@ -120,13 +120,13 @@ uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_
   return c.length();
 }
 
-int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[16]) {
+int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[17]) {
   if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
   auto id = static_cast<uint32_t>(job);
   const Account& a = s->governor().account(id);
   Telemetry& t = s->telemetry();
   const double work = a.iteration_kinds.work(a.recorder, a.open) * 1e6;
-  const uint64_t values[16] = {t.slot(id, kHeld),
+  const uint64_t values[17] = {t.slot(id, kHeld),
                                t.slot(id, kIterations),
                                a.open ? a.recorder.ordinal() : 0u,
                                a.curve.length(),
@@ -141,7 +141,8 @@ int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[16]) {
                                t.slot(id, kShiftCount),
                                a.curve_version,
                                s->most_passed(id),
-                               static_cast<uint64_t>(work)};
+                               static_cast<uint64_t>(work),
+                               t.slot(id, kLeases)};
   memcpy(out, values, sizeof values);
   return 0;
 }

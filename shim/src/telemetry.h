@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 6;
+constexpr uint64_t kTelemetryVersion = 7;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 1024, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, two words each
 constexpr uint64_t kWakesAt =
@@ -97,6 +97,7 @@ enum Slot : uint32_t {
   kPeakTemporary,
   kBadFrees,
   kIterationKinds,
+  kLeases,  // that it was given
   kLongestWaitNs,
   kWaitedNs  // one word for each Why but the first
 };

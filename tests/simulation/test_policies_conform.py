@@ -8,11 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shapes import PAGE
 
+from gpushare.native.doors import BY_CURVE, NO_LEASES
 from gpushare.native.library import NativeError
+from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.simulation import Contention, Engine, JobOutcome, SimulatedJob
 from gpushare.simulation.job import Variation
+from gpushare.simulation.planner import SegmentBytes
 
 
 def random_permits(seed: int) -> Policy:
@@ -93,7 +96,16 @@ class Checked(Engine):
         self.governor.check()
 
 
-def run(name: str, made: list[SimulatedJob], budget_bytes: int) -> list[JobOutcome]:
+# Of leases: the policy's own ones, none, as small as can be, larger than any iteration.
+SPLITS = (None, NO_LEASES, BY_CURVE, PAGE, 10 * PAGE, 10**6 * PAGE)
+splits = st.sampled_from(SPLITS)
+
+
+def segments(split: int | None) -> SegmentBytes:
+    return segment_bytes if split is None else lambda *_: split
+
+
+def run(name: str, made: list[SimulatedJob], budget_bytes: int, split: int | None = None) -> list[JobOutcome]:
     mechanism, policy = SUBJECTS[name]
     engine = Checked(
         made,
@@ -102,6 +114,7 @@ def run(name: str, made: list[SimulatedJob], budget_bytes: int) -> list[JobOutco
         budget_bytes=budget_bytes,
         contention=Contention(3, 1.1),
         modes=MODES.get(name, ()),
+        segments=segments(split),
     )
     with engine.governor as governor:
         engine.run()
@@ -114,11 +127,11 @@ LOOSE = settings(deadline=None, max_examples=60, suppress_health_check=list(Heal
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
 @LOOSE
-@given(made=jobs(wrong_times), share=st.floats(0, 1))
+@given(made=jobs(wrong_times), share=st.floats(0, 1), split=splits)
 def test_with_right_claims_every_job_ends_whatever_the_times(
-    name: str, made: list[SimulatedJob], share: float
+    name: str, made: list[SimulatedJob], share: float, split: int | None
 ) -> None:
-    for job in run(name, made, budget_for(made, share)):
+    for job in run(name, made, budget_for(made, share), split):
         assert job.status == "ok", job
         assert job.overruns == 0 and job.copies_out == 0
         assert job.most_passed <= 1  # the bound on waiting at a door
@@ -126,11 +139,11 @@ def test_with_right_claims_every_job_ends_whatever_the_times(
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS))
 @LOOSE
-@given(made=jobs(wrong_bytes, most=8), share=st.floats(0, 1))
+@given(made=jobs(wrong_bytes, most=8), share=st.floats(0, 1), split=splits)
 def test_with_wrong_claims_nothing_hangs_or_exceeds_the_budget(
-    name: str, made: list[SimulatedJob], share: float
+    name: str, made: list[SimulatedJob], share: float, split: int | None
 ) -> None:
-    for job in run(name, made, budget_for(made, share)):
+    for job in run(name, made, budget_for(made, share), split):
         assert job.status == "ok" or (job.message and "the budget is" in job.message)
 
 
@@ -169,13 +182,19 @@ def test_the_check_is_exercised(name: str) -> None:
     made=jobs(wrong_times, most=3),
     share=st.floats(0.3, 1),
     cuts=st.lists(st.tuples(st.integers(1, 40), st.floats(0.2, 1.5)), max_size=5),
+    split=splits,
 )
 def test_the_budget_may_change_while_they_run(
-    made: list[SimulatedJob], share: float, cuts: list[tuple[int, float]]
+    made: list[SimulatedJob], share: float, cuts: list[tuple[int, float]], split: int | None
 ) -> None:
     first = budget_for(made, share)
     engine = Checked(
-        made, policy=POLICIES["greedy"], mechanism="zico", budget_bytes=first, contention=Contention(3, 1.1)
+        made,
+        policy=POLICIES["greedy"],
+        mechanism="zico",
+        budget_bytes=first,
+        contention=Contention(3, 1.1),
+        segments=segments(split),
     )
     with engine.governor as governor:
         for events, factor in cuts:
@@ -224,11 +243,30 @@ def of_kinds(i: int, pattern: tuple[float, ...], seed: int, arrival_s: float) ->
         st.tuples(st.sampled_from(PATTERNS), st.integers(0, 99), st.floats(0, 1)), min_size=2, max_size=4
     ),
     share=st.floats(0, 1),
+    split=splits,
 )
 def test_kinds_of_iterations_are_safe(
-    name: str, kinds: list[tuple[tuple[float, ...], int, float]], share: float
+    name: str, kinds: list[tuple[tuple[float, ...], int, float]], share: float, split: int | None
 ) -> None:
     made = [of_kinds(i, *kind) for i, kind in enumerate(kinds)]
-    for job in run(name, made, budget_for(made, share)):
+    for job in run(name, made, budget_for(made, share), split):
         assert job.status == "ok", job
         assert job.overruns == 0 and job.copies_out == 0
+
+
+@pytest.mark.parametrize(("name", "leased"), [("waterwave", True), ("zico", False), ("temporal", False)])
+def test_memory_comes_by_segment_under_waterwave(name: str, leased: bool) -> None:
+    held = tuple((2 + n) * PAGE for n in [*range(200), *range(200, 0, -1)])
+    made = [
+        SimulatedJob(f"job {i}", held, tuple(0.001 * n for n in range(len(held))), 0.4, 2 * PAGE, 9)
+        for i in range(2)
+    ]
+    mechanism, policy = SUBJECTS[name]
+    engine = Checked(
+        made, policy=policy, mechanism=mechanism, budget_bytes=300 * PAGE, contention=Contention(2, 1.0)
+    )
+    with engine.governor as governor:
+        while engine.now_s < 2:
+            engine.advance()
+        assert all((governor.job(account).leases > 0) == leased for account in (1, 2))
+        engine.run()

@@ -3,9 +3,9 @@
 All jobs start in rounds (`scheduling.pipeline`), each one so far behind the last that it rises while the other falls.
 This is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that paper hands memory
 over at the ends of segments, pieces in which about `split_bytes` are allocated or freed, and starts lie there. Here the
-shim promises memory by small segments (`scheduling.leases`), but what is freed passes at each page, so that a start may
-lie at any allocation. With a split it is put off to the end of a segment as there. Two starts that are put off, of one
-job behind another and of that one behind the first, can make every round longer than planned.
+shim promises memory by small segments (`scheduling.leases`) and passes on at each page what is not promised, so that a
+start may lie at any allocation. With a split it is put off to the end of a segment as there. Two starts that are put
+off, of one job behind another and of that one behind the first, can make every round longer than planned.
 """
 
 from __future__ import annotations
