@@ -60,6 +60,7 @@ void Governor::end_job(uint32_t id) {
 void Governor::cancel(uint32_t id) {
   Lock lock(mutex_);
   accounts_[id].cancelled = true;
+  accounts_[id].lease = 0;
   parked_changed_.notify_all();
   pump();
 }
@@ -153,7 +154,7 @@ void Governor::open(Account& a) {
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
   a.iteration_kinds.begin();
-  set_lease_if_it_fits(a, a.held.load(std::memory_order_relaxed));
+  promise(a, a.held.load(std::memory_order_relaxed));
   // The first iteration is passed over: optimizers make their state in it.
   if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));

@@ -254,6 +254,7 @@ void Governor::tick() {
     publish_memory(a);
   }
   bring_back();
+  drop_leases_that_last();
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
 }
@@ -271,7 +272,7 @@ std::string Governor::check() {
   if (sum != held_) return "the accounts' pages do not sum to the total";
   if (held_ > budget_) return "more pages are held than the budget has";
   for (const Account& a : accounts_)
-    if (a.lease && (!a.open || a.saved || split_ == Segments::kNone))
+    if (a.lease && (!a.open || !a.trusted() || a.saved || split_ == Segments::kNone))
       return "a lease without an iteration that needs it";
   return pool_.check(held_);
 }

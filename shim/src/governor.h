@@ -185,13 +185,9 @@ class Governor {
   uint64_t claim_of(const Account& a) const;
   void drop_leases();
   void trim_leases();
-  bool leases_are_void() const;
-  bool step_is_safe(Account& a, uint64_t n, uint64_t after, uint64_t limit);
-  uint64_t taken_by(const Account& a) const;
-  uint64_t taken() const;
-  uint64_t lease_for(const Account& a, uint64_t held) const;
-  void set_lease(Account& a, uint64_t pages);
-  void set_lease_if_it_fits(Account& a, uint64_t held);
+  void drop_leases_that_last();
+  uint64_t lease_for(const Account& a) const;
+  void promise(Account& a, uint64_t held);
   bool others_open(const Account& a) const;
   bool others_live(const Account& a) const;
   // What is left of it when the job is at its door.

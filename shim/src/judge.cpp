@@ -155,7 +155,7 @@ Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t 
   if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
     return {fits ? Verdict::kGo : Verdict::kImpossible, {}, over};
   bool alone = a.open && !others_open(a);
-  if (fits && alone) set_lease_if_it_fits(a, after);
+  if (fits && alone && !no_wait && !over) promise(a, after);
   if (fits && (no_wait || alone)) return {Verdict::kGo, {}, over};
   if (no_wait) {
     if (!others_live(a)) return {Verdict::kImpossible};
@@ -167,24 +167,15 @@ Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t 
     for (const Account& o : accounts())
       if (o.overrunning && o.id != a.id) return {Verdict::kWait, {kOverran, o.id}};
   uint64_t limit = over ? budget_ : budget_ - headroom_;
-  bool safe = over ? safe_after(a, n, after, limit) : step_is_safe(a, n, after, limit);
-  if (!safe && leases_are_void()) {
+  uint64_t claim = std::max(after, claim_of(a));
+  bool safe = safe_after(a, n, claim, limit);
+  if (!safe && over) {
     drop_leases();
-    safe = safe_after(a, n, std::max(after, claim_of(a)), limit);
+    safe = safe_after(a, n, claim, limit);
   }
-  if (safe) return {Verdict::kGo, {}, over};
-  return {Verdict::kWait, {kClaims, largest_other(a)}};
-}
-
-// With all of its segment, or else by itself.
-bool Governor::step_is_safe(Account& a, uint64_t n, uint64_t after, uint64_t limit) {
-  if (after <= a.lease && taken() <= limit) return true;
-  uint64_t claim = std::max(after, claim_of(a)), level = lease_for(a, after);
-  if (level > after && safe_after(a, n + level - after, claim, limit)) {
-    set_lease(a, level);
-    return true;
-  }
-  return safe_after(a, n, claim, limit);
+  if (!safe) return {Verdict::kWait, {kClaims, largest_other(a)}};
+  if (!over) promise(a, after);
+  return {Verdict::kGo, {}, over};
 }
 
 }  // namespace gpushare

@@ -1,14 +1,21 @@
 // Leases: pages that an open iteration is promised before it needs them, a segment at a time
 // (Waterwave, section 4.3: a node group's memory is there before the group runs). The safety check
 // counts them as held, so a lease is given where holding all of it would be safe; where it would
-// not, memory comes page by page as without. What a segment no longer needs is nobody's promise any
-// more. Promises never keep anybody from what is safe without them once they can't all be kept:
-// then all of them are off.
+// not, memory comes page by page as without.
+//
+// A promise is worth no wait: it ends as soon as progress shows that the segment needs less, and
+// all of them end where not all can be kept, where an overrun would wait for them, while a smaller
+// budget is waited for, and when somebody has waited for a while.
 #include <algorithm>
 
+#include "clock.h"
 #include "governor.h"
 
 namespace gpushare {
+
+namespace {
+constexpr uint64_t kLongestKeptNs = 100000000;  // who is promised something may idle
+}
 
 void Governor::set_split(uint64_t pages) {
   Lock lock(mutex_);
@@ -23,57 +30,46 @@ void Governor::drop_leases() {
   for (uint32_t i = 1; i <= jobs_; ++i) accounts_[i].lease = 0;
 }
 
-// To be called before leases are counted: progress alone ends some.
+// To be called before leases are counted: progress alone ends some. Not all can be kept where the
+// check would fail if they were held: the headroom has grown, somebody has taken what is outside of
+// its reach, or an iteration is not what it was taken for.
 void Governor::trim_leases() {
   if (split_ == Segments::kNone) return;
+  bool any = false;
   for (uint32_t i = 1; i <= jobs_; ++i) {
     Account& a = accounts_[i];
     if (a.lease == 0) continue;
+    a.iteration_kinds.recognise(a.recorder);
     a.lease = std::min({a.lease, a.segments.need(a.recorder.ordinal()), claim_of(a)});
+    any = true;
   }
+  if (any && !safe_after(accounts_[0], 0, 0, budget_ - headroom_)) drop_leases();
 }
 
-// Whether the check would fail already now if all promised pages were held: the headroom has grown,
-// somebody has taken what is outside of its reach, or an iteration is not what it was taken for.
-bool Governor::leases_are_void() const {
-  if (split_ == Segments::kNone) return false;
-  bool any = std::ranges::any_of(accounts(), [](const Account& a) { return a.lease > 0; });
-  return any && !safe_after(accounts_[0], 0, 0, budget_ - headroom_);
+void Governor::drop_leases_that_last() {
+  if (memory_waiters_.empty()) return;
+  uint64_t now = now_ns();
+  for (const Waiter* w : memory_waiters_)
+    if (now - w->since_ns >= kLongestKeptNs) return drop_leases();
 }
 
-// Pages that the job holds or has a lease for.
-uint64_t Governor::taken_by(const Account& a) const {
-  return std::max(a.held.load(std::memory_order_relaxed), a.lease);
+// Pages that the job is to be promised for the segment that it is in; 0: none. Who waits already
+// comes first.
+uint64_t Governor::lease_for(const Account& a) const {
+  bool others =
+      std::ranges::any_of(memory_waiters_, [&](const Waiter* w) { return w->id != a.id; });
+  if (others || !a.trusted() || a.cancelled || wanted_budget_ < budget_) return 0;
+  return std::min({a.segments.need(a.recorder.ordinal()), claim_of(a), a.limit});
 }
 
-uint64_t Governor::taken() const {
-  uint64_t sum = held_;
-  for (const Account& a : accounts()) sum += taken_by(a) - a.held.load(std::memory_order_relaxed);
-  return sum;
-}
-
-// What the job is to be promised, at least `held`, for the segment that it is in or begins with.
-// Nothing more while the budget is to become smaller.
-uint64_t Governor::lease_for(const Account& a, uint64_t held) const {
-  if (!a.trusted() || a.cancelled || wanted_budget_ < budget_) return held;
-  uint64_t need =
-      a.open ? std::min(a.segments.need(a.recorder.ordinal()), claim_of(a)) : a.segments.need(0);
-  return std::max(held, need);
-}
-
-void Governor::set_lease(Account& a, uint64_t pages) {
-  if (pages > std::max(a.lease, a.held.load(std::memory_order_relaxed)))
-    telemetry_->add(a.id, kLeases, 1);
-  a.lease = pages;
-}
-
-// Of an iteration that is alone, or begins where its first segment was found safe: what is promised
-// may be more than there is.
-void Governor::set_lease_if_it_fits(Account& a, uint64_t held) {
+// After the job's next step, to `held` pages, was found safe.
+void Governor::promise(Account& a, uint64_t held) {
   if (split_ == Segments::kNone) return;
-  uint64_t level = lease_for(a, held);
-  bool fits = taken() - taken_by(a) + level <= budget_ - headroom_;
-  set_lease(a, fits ? level : 0);
+  uint64_t level = lease_for(a), now = a.held.load(std::memory_order_relaxed);
+  if (level <= std::max(a.lease, held)) return;
+  if (!safe_after(a, level - now, std::max(level, claim_of(a)), budget_ - headroom_)) return;
+  a.lease = level;
+  telemetry_->add(a.id, kLeases, 1);
 }
 
 }  // namespace gpushare

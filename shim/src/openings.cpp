@@ -190,9 +190,7 @@ Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
     if (o.open && (o.alone || !o.trusted())) return {kMeasured, o.id};
   if (Shut shut = shut_by_memory_waiters(false)) return shut;
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
-  uint64_t held = a.held.load(std::memory_order_relaxed), first = lease_for(a, held);
-  if (!safe_after(a, first - held, a.curve.claim(0), budget - reserve))
-    return {kClaims, largest_other(a)};
+  if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return {kClaims, largest_other(a)};
   return shut_by_permits(a, self);
 }
 

