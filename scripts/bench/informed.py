@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from common import write
-from simulated_sets import PAGE, Figures, Set, budget_of, geometric_mean, jobs_of, run, sets
+from simulated_sets import COMPARED, PAGE, Figures, Set, budget_of, compared, jobs_of, run, sets
 
 from gpushare.simulation import Engine
 
@@ -29,7 +29,7 @@ def informed(one: Set, factor: float, begin: float, iterations: float) -> Figure
     step_s = iterations * sum(job.iteration_s for job in jobs) / len(jobs)
     at = [-1]
 
-    def before(engine: Engine, _budget: int) -> None:
+    def before(engine: Engine) -> None:
         step = min(STEPS, int(engine.now_s / step_s))
         if step == at[0]:
             return
@@ -37,28 +37,13 @@ def informed(one: Set, factor: float, begin: float, iterations: float) -> Figure
         part = begin + (1 - begin) * step / STEPS
         engine.governor.set_budget(round(whole * part / PAGE) * PAGE)
 
-    return run(one, "zico", factor, before=before if begin < 1 else lambda *_: None)
+    return run(one, "zico", factor, before=before)
 
 
 def has_room(one: Set, begin: float) -> bool:
     """Whether the largest job fits beside what the others keep."""
     jobs = jobs_of(one)
     return budget_of(one, jobs) * begin >= budget_of(replace(one, peaks=1.0), jobs)
-
-
-def row(factor: float, begin: float, found: list[Figures], base: list[Figures]) -> list[Any]:
-    ratios = [a.stp / b.stp for a, b in zip(found, base, strict=True)]
-    return [
-        factor,
-        begin,
-        len(found),
-        f"{geometric_mean([f.stp for f in found]):.3f}",
-        f"{geometric_mean(ratios):.4f}",
-        f"{min(ratios):.3f} to {max(ratios):.3f}",
-        sum(r > 1.003 for r in ratios),
-        sum(r < 0.997 for r in ratios),
-        f"{sum(f.memory_waits for f in found) / len(found):.4f}",
-    ]
 
 
 def main() -> None:
@@ -70,24 +55,15 @@ def main() -> None:
     parser.add_argument("--name", default="informed")
     args = parser.parse_args()
     all_sets = list(sets(args.seeds))
-    heading = [
-        "slower by",
-        "begins at",
-        "sets",
-        "STP",
-        "over all at once",
-        "least to most",
-        "sets above",
-        "sets below",
-    ]
-    table: list[list[Any]] = [[*heading, "waits in mid-iteration"]]
+    table: list[list[Any]] = [["slower by", "begins at", "sets", *COMPARED]]
     figures = {}
     for factor in map(float, args.factors.split(",")):
-        at_once = {one: informed(one, factor, 1.0, args.step) for one in all_sets}
+        at_once = {one: run(one, "zico", factor) for one in all_sets}
         for begin in map(float, args.begins.split(",")):
             counted = [one for one in all_sets if has_room(one, begin)]
             found = [informed(one, factor, begin, args.step) for one in counted]
-            table.append(row(factor, begin, found, [at_once[one] for one in counted]))
+            figures_of = compared(found, [at_once[one] for one in counted])
+            table.append([factor, begin, len(found), *figures_of])
             figures[f"{factor}, {begin}"] = [f.__dict__ for f in found]
     write(args.name, shlex.join(["python", "scripts/bench/informed.py", *sys.argv[1:]]), figures, table)
 

@@ -20,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from common import write
+from simulated_sets import PAGE, of_pages
 
 from gpushare.native.library import NativeError
 from gpushare.scheduling.policies import MODES, POLICIES, Policy
@@ -27,7 +28,6 @@ from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.simulation import Contention, Engine, SimulatedJob, SimulationStuck
 from gpushare.simulation.job import Variation
 
-PAGE = 2 << 20
 PART = 100
 MOST = ("most often passed", "passed, one copied out")
 KINDS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0))
@@ -82,13 +82,11 @@ def job(rng: random.Random, i: int, iterations: int, wrong: bool) -> SimulatedJo
     if rng.random() < 0.33:
         held, kinds = finer(held, 2 + 30 // len(held)), rng.choice(KINDS)
         step_s /= 10
-    times = tuple(n * step_s for n in range(len(held)))
-    return SimulatedJob(
-        name=f"job {i}",
-        held_bytes=tuple(h * PAGE for h in held),
-        time_s=times,
-        iteration_s=times[-1] + step_s,
-        residue_bytes=residue * PAGE,
+    return of_pages(
+        f"job {i}",
+        held,
+        residue,
+        step_s,
         iterations=rng.randint(1, iterations),
         arrival_s=rng.choice((0.0, 0.0, rng.uniform(0, 3))),
         vary=vary(rng.randrange(10**9), wrong, kinds),

@@ -2,8 +2,9 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from gpushare.scheduling.leases import segment_bytes
@@ -45,7 +46,34 @@ def sets(seeds: int) -> Iterator[Set]:
                     yield Set(seed, jobs, peaks, spread, equal)
 
 
-def _wandering(seed: int, spread: float) -> Callable[[int], Variation]:
+Vary = Callable[[int], Variation]
+
+
+def of_pages(
+    name: str,
+    held: Sequence[int],
+    residue: int,
+    step_s: float,
+    *,
+    iterations: int,
+    arrival_s: float,
+    vary: Vary,
+) -> SimulatedJob:
+    """A job whose iterations hold so many pages in each of their steps, which are equally long."""
+    times = tuple(n * step_s for n in range(len(held)))
+    return SimulatedJob(
+        name=name,
+        held_bytes=tuple(h * PAGE for h in held),
+        time_s=times,
+        iteration_s=times[-1] + step_s,
+        residue_bytes=residue * PAGE,
+        iterations=iterations,
+        arrival_s=arrival_s,
+        vary=vary,
+    )
+
+
+def _wandering(seed: int, spread: float) -> Vary:
     def vary(iteration: int) -> Variation:
         rng = random.Random(seed * 1000 + iteration)
         return Variation(held=1.0, time=rng.uniform(1 - spread, 1 + spread))
@@ -62,17 +90,8 @@ def _job(shape: random.Random, wandering: int, spread: float, i: int) -> Simulat
     down = [up[int((steps - 1) * (1 - k / downs))] for k in range(downs)]
     held = [h + residue + shape.randint(0, 12) for h in up + down]  # what is gone with the next allocation
     step_s = shape.choice((0.001, 0.002, 0.004))
-    times = tuple(k * step_s for k in range(len(held)))
-    return SimulatedJob(
-        name=f"job {i}",
-        held_bytes=tuple(h * PAGE for h in held),
-        time_s=times,
-        iteration_s=times[-1] + step_s,
-        residue_bytes=residue * PAGE,
-        iterations=ENDLESS,
-        arrival_s=0.0,
-        vary=_wandering(wandering, spread),
-    )
+    vary = _wandering(wandering, spread)
+    return of_pages(f"job {i}", held, residue, step_s, iterations=ENDLESS, arrival_s=0.0, vary=vary)
 
 
 def jobs_of(one: Set) -> list[SimulatedJob]:
@@ -98,20 +117,19 @@ def run(
     factor: float = 1.0,
     *,
     segments: SegmentBytes = segment_bytes,
-    before: Callable[[Engine, int], Any] = lambda *_: None,
+    before: Callable[[Engine], Any] = lambda _: None,
 ) -> Figures:
     """What came of the set, with a core for each job; each feels the others by the factor.
 
-    :param before: called with the engine and the budget in bytes before every event.
+    :param before: called before every event.
     """
     jobs = jobs_of(one)
-    budget = budget_of(one, jobs)
     contention = Contention(float(one.jobs), factor)
     engine = Engine(
         jobs,
         policy=POLICIES[policy],
         mechanism="zico",
-        budget_bytes=budget,
+        budget_bytes=budget_of(one, jobs),
         contention=contention,
         record=False,
         segments=segments,
@@ -119,13 +137,25 @@ def run(
     end_s = ITERATIONS * sum(job.iteration_s for job in jobs) / len(jobs)
     with engine.governor as governor:
         while engine.now_s < end_s:
-            before(engine, budget)
+            before(engine)
             engine.advance()
         counted = [governor.job(account) for account in range(1, one.jobs + 1)]
     waited_s = sum(job.memory_wait_ns for job in counted) / 1e9
     return Figures(engine.work_s / engine.now_s, waited_s / engine.now_s)
 
 
-def geometric_mean(values: list[float]) -> float:
-    """Of numbers above nought."""
-    return math.exp(sum(map(math.log, values)) / len(values))
+COMPARED = ("STP", "over the base", "least to most", "sets above", "sets below", "waits in mid-iteration")
+_ALIKE = 0.003  # below which two are
+
+
+def compared(found: list[Figures], base: list[Figures]) -> list[Any]:
+    """The columns `COMPARED` of the same sets, run in two ways."""
+    ratios = [a.stp / b.stp for a, b in zip(found, base, strict=True)]
+    return [
+        f"{geometric_mean([f.stp for f in found]):.3f}",
+        f"{geometric_mean(ratios):.4f}",
+        f"{min(ratios):.3f} to {max(ratios):.3f}",
+        sum(r > 1 + _ALIKE for r in ratios),
+        sum(r < 1 - _ALIKE for r in ratios),
+        f"{fmean(f.memory_waits for f in found):.4f}",
+    ]

@@ -9,6 +9,9 @@
 
 namespace gpushare {
 
+// Pages, whichever is more.
+inline uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+
 // Records one iteration. note() runs on every allocation of the job, from any of its threads.
 class Recorder {
  public:

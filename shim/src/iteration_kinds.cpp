@@ -12,8 +12,6 @@ constexpr uint32_t kAlike = 16;    // they differ by this part of the peak at mo
 constexpr uint32_t kSlackPages = 2;
 constexpr uint64_t kMostIterations = uint64_t{1} << 32;
 
-uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
-
 uint32_t peak(const Curve& c) { return static_cast<uint32_t>(std::max(c.claim(0), c.residue())); }
 
 uint32_t peak(const Recorder& r) {

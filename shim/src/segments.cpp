@@ -6,8 +6,6 @@ namespace gpushare {
 
 namespace {
 
-uint64_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
-
 uint64_t split_of(const Curve& curve) {
   uint64_t most = std::max(curve.claim(0), curve.residue());
   return std::max<uint64_t>(1, (most - curve.residue()) / Segments::kInARise);

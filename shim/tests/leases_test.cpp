@@ -1,7 +1,8 @@
-// Leases by segment: what an iteration is promised nobody else gets, it asks for nothing that it
-// was promised, and what it no longer needs is free again.
+// Leases by segment: what an iteration is promised nobody else gets, it does not wait for that, and
+// a promise ends where it would be in the way.
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "../src/segments.h"
 #include "../src/simulation.h"
@@ -62,11 +63,10 @@ void a_segment_needs_the_most_that_is_still_to_come_in_it() {
   }
 }
 
-// Of 100 pages a is promised 60 with its start, so b's second step does not fit, however little a
-// holds by then; a itself takes all of them without a wait.
-void nobody_gets_what_another_was_promised() {
-  Simulation s(Policy::kZico, kPage, 102);  // two of headroom
-  s.set_split(51);                          // of a: the first two steps; of b: the first one
+// Of 100 pages, two more are headroom, a is promised 60 with its start, so b's second step does not
+// fit, however little a holds by then.
+std::pair<uint32_t, uint32_t> one_waits_for_a_promise(Simulation& s) {
+  s.set_split(51);  // of a: the first two steps; of b: the first one
   uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
   both_may_start_at_once(s, a, b);
   CHECK(s.door(a) == Answer::kGo && lease(s, a) == 60);
@@ -74,6 +74,13 @@ void nobody_gets_what_another_was_promised() {
   CHECK(s.door(b) == Answer::kGo && lease(s, b) == 20);
   CHECK(s.hold(b, 20) == Answer::kGo);
   CHECK(s.hold(b, 75) == Answer::kWaits);
+  return {a, b};
+}
+
+// Who was promised them takes all of them without a wait.
+void nobody_gets_what_another_was_promised() {
+  Simulation s(Policy::kZico, kPage, 102);
+  auto [a, b] = one_waits_for_a_promise(s);
   CHECK(s.hold(a, 60) == Answer::kGo);
   CHECK(s.look(b) == Answer::kWaits);
   CHECK(s.hold(a, 5) == Answer::kGo);  // past its rise nothing is promised beyond what is left
@@ -85,12 +92,7 @@ void nobody_gets_what_another_was_promised() {
 // Leases that are no longer given are no longer kept.
 void without_a_split_nothing_is_promised() {
   Simulation s(Policy::kZico, kPage, 102);
-  s.set_split(51);
-  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
-  both_may_start_at_once(s, a, b);
-  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
-  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
-  CHECK(s.hold(b, 75) == Answer::kWaits);
+  auto [a, b] = one_waits_for_a_promise(s);
   s.set_split(Segments::kNone);
   CHECK(lease(s, a) == 0 && s.look(b) == Answer::kGo);
 }
@@ -195,12 +197,7 @@ void nobody_goes_on_by_a_promise_that_is_no_longer_safe() {
 // Who is promised something may idle: for so long nobody waits.
 void a_promise_that_is_not_used_ends() {
   Simulation s(Policy::kZico, kPage, 102);
-  s.set_split(51);
-  uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
-  both_may_start_at_once(s, a, b);
-  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
-  CHECK(s.door(b) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
-  CHECK(s.hold(b, 75) == Answer::kWaits);
+  auto [a, b] = one_waits_for_a_promise(s);
   s.set_time(kSecond / 20), s.tick();
   CHECK(s.look(b) == Answer::kWaits);
   s.set_time(kSecond / 5), s.tick();
