@@ -24,6 +24,7 @@ from gpushare.framework import gradients, shares
 from gpushare.framework.inplace import around_call
 from gpushare.isolation import context
 from gpushare.native import shim
+from gpushare.native.library import NativeError
 
 
 @dataclass
@@ -32,6 +33,8 @@ class _Progress:
     every_backward: bool = False
     freed: bool = True  # the last pass has freed its graph
     by_gradients: bool = True  # no optimizer and no backward so far
+    captures: bool = False  # nothing of what it calls runs now
+    captured_end: bool = False
     marks: int = 0
 
 
@@ -45,7 +48,7 @@ def install(*after_mark: Callable[[context.JobContext], None]) -> None:
     """Register the hooks. Each of `after_mark` is called with the job, in the thread that marked, after each mark."""
     global _after_mark
     _after_mark = after_mark
-    optim.register_optimizer_step_post_hook(_after_step)
+    optim.register_optimizer_step_post_hook(after_step)
     _wrap_grad_scaler()
     _watch_new_optimizers()
     around_call(torch.autograd.backward, "_engine_run_backward", _before_backward, _after_backward)
@@ -72,8 +75,41 @@ def _job() -> context.JobContext | None:
     return job if job and job.account in _progress and context.in_host() else None
 
 
+def capture_begins() -> None:
+    """What the calling job's optimizers do from here on is captured, and runs with each replay."""
+    job = _job()
+    if job:
+        progress = _progress[job.account]
+        progress.captures, progress.captured_end = True, False
+
+
+def capture_ends() -> bool:
+    """Whether an optimizer's step was captured, so that a replay ends an iteration."""
+    job = _job()
+    if not job:
+        return False
+    progress = _progress[job.account]
+    progress.captures = False
+    return progress.captured_end
+
+
+def replay_begins() -> None:
+    """The calling job replays a graph that ends an iteration: nothing in it comes to the door by allocating.
+
+    :raises torch.OutOfMemoryError: the job can't go on beside the others.
+    """
+    if _job():
+        try:
+            shim.iteration_door()
+        except NativeError as error:
+            raise torch.OutOfMemoryError(str(error)) from None
+
+
 def _mark(job: context.JobContext) -> None:
     progress = _progress[job.account]
+    if progress.captures:
+        progress.captured_end = True
+        return
     progress.may_have_ended = False
     progress.marks += 1
     shim.iteration_watch(job.account, 0)
@@ -87,7 +123,8 @@ def _marked(job: context.JobContext) -> None:
         call(job)
 
 
-def _after_step(*_: Any) -> None:
+def after_step(*_: Any) -> None:
+    """An optimizer's step ends an iteration of the calling job."""
     job = _job()
     if job:
         _mark(job)
@@ -102,7 +139,7 @@ def _before_backward() -> None:
 
 def _before_pass(job: context.JobContext) -> None:
     progress = _progress[job.account]
-    if not progress.may_have_ended:
+    if not progress.may_have_ended or progress.captures:
         return
     if shim.iteration_watch(job.account, 0) > 0:
         progress.every_backward |= progress.freed
@@ -119,6 +156,8 @@ def _after_backward() -> None:
 
 def _after_pass(job: context.JobContext, *, freed: bool) -> None:
     progress = _progress[job.account]
+    if progress.captures:
+        return
     progress.freed = freed
     if progress.every_backward:
         _mark(job)
@@ -168,7 +207,7 @@ def _wrap_grad_scaler() -> None:
         before = _marks()
         result = original(self, *args, **kwargs)
         if _marks() == before:
-            _after_step()
+            after_step()
         return result
 
     torch.amp.GradScaler.step = step

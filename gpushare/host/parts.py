@@ -12,6 +12,7 @@ from gpushare.framework import (
     compiler_memory,
     cuda_captures,
     cuda_generators,
+    cuda_replays,
     cuda_run_ahead,
     cuda_streams,
     cuda_synchronize,
@@ -79,6 +80,7 @@ _PARTS: tuple[Any, ...] = (
     cuda_generators,
     cuda_synchronize,
     cuda_captures,
+    cuda_replays,
     cuda_run_ahead,
 )
 

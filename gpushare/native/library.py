@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 11
+API_VERSION = 12
 
 _shim: ctypes.CDLL | None = None
 
@@ -119,6 +119,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
+    "gs_iteration_door": (ctypes.c_int, ()),
     "gs_collection": (None, (ctypes.py_object, ctypes.py_object)),
     "gs_curve_set": (ctypes.c_int, (_I32, _U64S, _U64S, _U64, _U64, _U64)),
     "gs_kind_get": (ctypes.c_int, (_I32, ctypes.c_uint32, _PTR)),

@@ -153,6 +153,15 @@ def iteration_mark(account: int) -> None:
     quick["gs_iteration_mark"](account)
 
 
+def iteration_door() -> None:
+    """Where an iteration of the calling thread's job has ended, wait until the next one may begin.
+
+    :raises NativeError: it can't, beside what the others keep; with the figures of an out-of-memory.
+    """
+    if lib().gs_iteration_door() != 0:
+        raise NativeError(last_error())
+
+
 def park_others(account: int, timeout_ns: int) -> bool:
     """Hold every other job at its door until `unpark_others`; False if one did not come in time."""
     return bool(lib().gs_park_others(account, timeout_ns))

@@ -91,6 +91,7 @@ SLOT = [
     "bad_frees",
     "iteration_kinds",
     "leases",
+    "batches",
     "longest_wait_ns",
     "waited_behind_ns",
     "waited_turn_ns",

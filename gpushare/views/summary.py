@@ -118,6 +118,7 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
         "leases": view.leases,
+        "batches_evaluated": view.batches,
         "copies_out": view.copies_out,
         "python_grants": view.python_grants,
         "remaining_bytes": view.held_bytes if view.end_ns else None,

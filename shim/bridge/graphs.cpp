@@ -25,6 +25,7 @@ bool will_capture(c10::DeviceIndex device, const Filter& filter) {
 
 void Allocator::beginAllocateToPool(c10::DeviceIndex device, PoolId pool, Filter filter) {
   bool captures = will_capture<caching::CUDAAllocator>(device, filter);
+  gs_capture_prepare(gs_thread_account());  // the capture itself begins after this
   pools_.begin(gs_thread_account(), pool, std::move(filter), captures);
 }
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 11
+#define GS_API_VERSION 12
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8                  // of iterations of a job
@@ -114,11 +114,14 @@ GS_EXPORT int64_t gs_compile_region(int64_t region);
 GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now on
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 
-// Iterations. The mark says that an iteration ended; the next allocation is at the door.
 // For gc.callbacks: called when a collection starts and when it stops, with Python objects that are
 // not looked at. Nobody waits for memory in between, since finalizers of any job run there.
 GS_EXPORT void gs_collection(void* phase, void* info);
+// Iterations. The mark says that an iteration ended; the next allocation is at the door.
 GS_EXPORT void gs_iteration_mark(gs_account job);
+// Passes the door where the calling job is at it, as its next allocation would; may wait. -1: the
+// job can't go on beside the others.
+GS_EXPORT int gs_iteration_door(void);
 // An iteration ends at the `nodes`-th node of an autograd graph that the job makes from now on; 0:
 // no longer. Returns how many were left of the last watch.
 GS_EXPORT int32_t gs_iteration_watch(gs_account job, int32_t nodes);
@@ -190,6 +193,9 @@ GS_EXPORT void gs_free(void* address, int32_t device, gs_stream stream);
 GS_EXPORT int gs_record_stream(void* address, gs_stream stream);
 // A job captures a CUDA graph from now on, or no longer. What it allocates for the graph meanwhile
 // names the graph's arena, and stays the job's until the arena ends; what it frees leaves later.
+// Before that: from the first captured operation on, what the job freed until now can be fenced no
+// more, and would be lost to all until the capture ends.
+GS_EXPORT void gs_capture_prepare(gs_account job);
 GS_EXPORT void gs_capture_begin(gs_account job);
 GS_EXPORT void gs_capture_end(gs_account job);
 GS_EXPORT void gs_arena_end(gs_account job, gs_arena arena);  // the graph is gone

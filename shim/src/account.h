@@ -10,6 +10,7 @@
 
 #include "allocation_log.h"
 #include "curve.h"
+#include "evaluation.h"
 #include "fences.h"
 #include "forecast.h"
 #include "iteration_kinds.h"
@@ -20,6 +21,13 @@
 #include "usage.h"
 
 namespace gpushare {
+
+// Where a job's next allocation finds the end of an iteration.
+enum class Stop : uint8_t {
+  kNowhere,
+  kWhereMemoryFell,  // no graph so far: maybe at the end of a batch that it evaluates
+  kHere,             // at its door
+};
 
 struct Permit {
   bool valid = false;
@@ -55,13 +63,15 @@ struct Account {
   std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
 
   std::atomic<uint64_t> held{0};  // pages
-  std::atomic<bool> door_pending{false}, tracing{false}, in_iteration{false};
+  std::atomic<Stop> stop{Stop::kNowhere};
+  std::atomic<bool> tracing{false}, in_iteration{false};
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
   Recorder recorder;
   Trace trace;
   Kinds kinds;
+  Evaluation evaluation;
 
   // The rest is guarded by the governor's mutex.
   uint32_t id = 0;
@@ -88,6 +98,7 @@ struct Account {
   PeakKinds at_peak;
   std::vector<LogRecord> profiled_log;  // of the iteration that was traced
   Permit permit[kAccounts];
+  bool at_door() const { return stop.load() == Stop::kHere; }
   bool live_job() const { return begun && !ended; }
   bool trusted() const { return curve.known() && distrusted == 0; }
 };

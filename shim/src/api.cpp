@@ -268,6 +268,11 @@ void gs_stream_end(gs_stream stream) {
   if (Runtime* r = active()) r->end_stream(stream);
 }
 
+void gs_capture_prepare(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->governor().fences().close(static_cast<uint32_t>(account));
+}
+
 void gs_capture_begin(gs_account account) {
   if (Runtime* r = active(); r && is_account(account))
     r->begin_capture(static_cast<uint32_t>(account));

@@ -20,6 +20,19 @@ void gs_iteration_mark(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
 }
 
+int gs_iteration_door(void) {
+  Runtime* r = active();
+  uint32_t job = thread_state.account;
+  if (!r || !is_job(static_cast<gs_account>(job)) || !r->governor().account(job).at_door())
+    return 0;
+  try {
+    r->pass_door(job);
+    return 0;
+  } catch (const OutOfMemory& e) {
+    return fail(e.what());
+  }
+}
+
 int gs_curve_set(gs_account job, const uint64_t* held, const uint64_t* time_ns, uint64_t n,
                  uint64_t residue_bytes, uint64_t duration_ns) {
   Runtime* r = active();

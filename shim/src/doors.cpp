@@ -44,7 +44,7 @@ void Governor::end_job(uint32_t id) {
   Account& a = accounts_[id];
   if (a.ended) return;
   if (a.open) close(a);
-  a.door_pending = false;
+  a.stop = Stop::kNowhere;
   a.ended = true;
   telemetry_->slot(id, kEndNs, now_ns());
   set_state(a, kEnded);
@@ -68,7 +68,22 @@ void Governor::cancel(uint32_t id) {
 void Governor::mark(uint32_t id) {
   Account& a = account(id);
   a.setting_up.store(false, std::memory_order_relaxed);
-  a.door_pending.store(true, std::memory_order_release);
+  a.stop.store(Stop::kHere, std::memory_order_release);
+}
+
+void Governor::note_first_graph(Account& a) {
+  Stop was = Stop::kWhereMemoryFell;
+  if (a.stop.compare_exchange_strong(was, Stop::kNowhere))
+    a.evaluation.note_graph(a.recorder.ordinal());
+}
+
+bool Governor::stops_here(uint32_t id) {
+  Account& a = account(id);
+  if (a.at_door()) return true;
+  // A door in a capture of a graph would be a part of what is captured.
+  if (a.captures.load() || !a.evaluation.batch_ended(a.recorder.ordinal(), a.live)) return false;
+  mark(id);
+  return true;
 }
 
 void Governor::pass_door(uint32_t id) {
@@ -82,7 +97,7 @@ void Governor::pass_door(uint32_t id) {
 bool Governor::come_to_door(Waiter& w) {
   uint32_t id = w.id;
   Account& a = accounts_[id];
-  if (!a.door_pending.load() || a.ended) return false;
+  if (!a.at_door() || a.ended) return false;
   trim_leases();
   // All threads of a job that allocate wait until its door opens, not only the first to come: the
   // others would compute an iteration that nobody has let begin.
@@ -120,7 +135,7 @@ void Governor::leave_door(Waiter& w, Lock& lock) {
     note_wait(w, now);
   }
   if (w.refused) {
-    a.door_pending = false;
+    a.stop = Stop::kNowhere;
     pump();
     uint64_t held = a.held.load(std::memory_order_relaxed);
     uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
@@ -143,7 +158,7 @@ void Governor::open(Account& a) {
   if (last_opened_ != a.id) a.turn_began_ns = now;
   last_opened_ = a.id;
   a.granted_at_ns = now;
-  a.door_pending = false;
+  a.stop = Stop::kWhereMemoryFell;
   a.open = true;
   a.in_iteration = true;
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
@@ -154,6 +169,7 @@ void Governor::open(Account& a) {
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
   a.iteration_kinds.begin();
+  a.evaluation.begin(policy_ != Policy::kUnmanaged && !a.alone);
   promise(a, a.held.load(std::memory_order_relaxed));
   // The first iteration is passed over: optimizers make their state in it.
   if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
@@ -173,20 +189,20 @@ void Governor::close(Account& a) {
     a.waiting_since_ns = now;
   }
   uint64_t elapsed = now - a.opened_ns, duration = elapsed - std::min(elapsed, a.paused_ns);
-  bool profiled = !a.curve.known() && a.warmup_left == 0;
+  bool profiled = !a.curve.known() && a.warmup_left == 0, batch = a.evaluation.close();
   integrate(a, now);
   if (a.tracing.exchange(false)) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
   learn(a, duration);
-  telemetry_->add(a.id, kIterations, 1);
-  telemetry_->slot(a.id, kLastIterationNs, duration);
+  telemetry_->add(a.id, batch ? kBatches : kIterations, 1);
+  if (!batch) telemetry_->slot(a.id, kLastIterationNs, duration);
   telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
   if (a.alone || !others_open(a)) telemetry_->raise(a.id, kSoloPeak, a.held_max_here * page);
   if (profiled) {
     telemetry_->slot(a.id, kSoloIterationNs, duration);
     telemetry_->slot(a.id, kSoloLivePeak, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
-  } else if (!a.alone) {
+  } else if (!a.alone && !batch) {
     telemetry_->add(a.id, kSharedIterationSumNs, duration);
     telemetry_->add(a.id, kSharedIterations, 1);
   }

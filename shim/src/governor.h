@@ -106,11 +106,15 @@ class Governor {
   void note_graph(uint32_t id) {
     Account& a = accounts_[id];
     if (a.setting_up.load(std::memory_order_relaxed)) mark(id);
+    if (a.stop.load(std::memory_order_relaxed) == Stop::kWhereMemoryFell) note_first_graph(a);
     if (a.nodes_to_mark.load(std::memory_order_relaxed) > 0 && a.nodes_to_mark.fetch_sub(1) == 1)
       mark(id);
   }
   // Marks at the n-th node from now on; 0: not any more. Returns what was left of the last watch.
   int32_t watch(uint32_t id, int32_t n) { return accounts_[id].nodes_to_mark.exchange(n); }
+  // Whether an allocation that found Account::stop at something is to pass the door. Marks where
+  // memory tells that a batch of an evaluation has ended.
+  bool stops_here(uint32_t id);
   void pass_door(uint32_t id);  // waits; called by the allocation after a mark
   // One of the kinds of iterations of a saved profile, after its curve.
   void add_kind(uint32_t id, Curve curve, uint64_t seen, std::span<const uint64_t> followed_by);
@@ -183,6 +187,7 @@ class Governor {
   Judged judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
   uint64_t claim_of(const Account& a) const;
+  void note_first_graph(Account& a);
   void drop_leases();
   void trim_leases();
   void drop_leases_that_last();

@@ -36,6 +36,8 @@ uint32_t difference_in_steps(const Recorder& r, const Curve& c) {
   return most;
 }
 
+bool as_long(uint64_t n, uint64_t other) { return n * 10 >= other * 9 && n * 9 <= other * 10; }
+
 // The largest difference, in pages, of points at the same parts of their lengths.
 uint32_t difference(const Recorder& r, const Curve& c) {
   uint32_t most = apart(peak(r), peak(c));
@@ -78,22 +80,22 @@ void IterationKinds::mistaken() {
   may_be_ = 0;
 }
 
-uint32_t IterationKinds::most_alike(const Recorder& r) const {
-  uint32_t best = 0, least = UINT32_MAX;
-  for (uint32_t i = 0; i < count(); ++i)
+uint32_t IterationKinds::most_alike(const Recorder& r, uint32_t n) const {
+  uint32_t best = count(), least = UINT32_MAX;
+  for (uint32_t i = 0; i < count(); ++i) {
+    if (n && !as_long(n, kinds_[i].curve.length())) continue;
     if (uint32_t d = difference(r, kinds_[i].curve); d < least) best = i, least = d;
+  }
   return best;
 }
 
 // The kind that the iteration is of; count() for a new one.
 uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages) const {
-  if (kinds_.empty()) return 0;
-  uint32_t best = most_alike(r), n = r.length(), length = kinds_[best].curve.length();
-  bool as_long =
-      uint64_t{n} * 10 >= uint64_t{length} * 9 && uint64_t{n} * 9 <= uint64_t{length} * 10;
+  uint32_t best = most_alike(r, r.length());
   uint64_t most = std::max<uint64_t>(peak(r), residue_pages);
-  bool alike = difference(r, kinds_[best].curve) <= kSlackPages + most / kAlike;
-  return (as_long && alike) || count() == kMost ? best : count();
+  if (best < count() && difference(r, kinds_[best].curve) <= kSlackPages + most / kAlike)
+    return best;
+  return count() < kMost ? count() : most_alike(r, 0);
 }
 
 void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,

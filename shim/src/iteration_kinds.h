@@ -63,7 +63,8 @@ class IterationKinds {
 
   double weight(const Kind& kind) const;
   uint32_t find(const Recorder& r, uint64_t residue_pages) const;
-  uint32_t most_alike(const Recorder& r) const;
+  // Of those that `n` allocations could be of; count(): none is. 0: of all.
+  uint32_t most_alike(const Recorder& r, uint32_t n) const;
 
   std::vector<Kind> kinds_;
   std::map<uint64_t, Beginning> beginnings_;

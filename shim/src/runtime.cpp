@@ -76,11 +76,8 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
                         uint32_t arena) {
   Account& a = governor_.account(account);
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
-  if (a.door_pending.load(std::memory_order_acquire) && !no_wait) {
-    governor_.fences().close(account);
-    reclaim(governor_, a, false);
-    governor_.pass_door(account);
-  }
+  bool may_stop = a.stop.load(std::memory_order_acquire) != Stop::kNowhere && !no_wait;
+  if (may_stop && governor_.stops_here(account)) pass_door(account);
   Kind kind = governor_.log().on() ? expected_kind(a, bytes) : Kind::kUnknown;
   auto [p, block_bytes] =
       heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
@@ -89,6 +86,12 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes, stream);
   if (governor_.log().on()) log(Logged::kAllocated, account, stream, p, bytes, kind);
   return p;
+}
+
+void Runtime::pass_door(uint32_t account) {
+  governor_.fences().close(account);
+  reclaim(governor_, governor_.account(account), false);
+  governor_.pass_door(account);
 }
 
 void Runtime::log(Logged what, uint32_t account, Stream stream, const void* address, uint64_t bytes,

@@ -39,6 +39,8 @@ class Runtime {
   Stream side_stream(uint32_t account, int priority);
   // Waits until what the account has issued on its streams is done. Throws DeviceFailure.
   void synchronize(uint32_t account);
+  // Waits where the account is at its door.
+  void pass_door(uint32_t account);
   // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph
   // meanwhile names an arena; what it frees leaves the job later.
   void begin_capture(uint32_t account);

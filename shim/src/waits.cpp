@@ -146,7 +146,7 @@ uint64_t Governor::pump() {
   }
   for (Waiter* w : doors_in_order()) {
     Account& a = accounts_[w->id];
-    bool opens = a.door_pending.load();  // else another thread of the job has passed it
+    bool opens = a.at_door();  // else another thread of the job has passed it
     if (a.saved) continue;
     if (Shut shut = opens ? shut_by(a, w) : Shut{}) {
       w->reasons.note(shut, now_ns);

@@ -71,6 +71,15 @@ void others_are_of_others() {
   CHECK(job.kinds.kind(0).followed_by[1] == 4 && job.kinds.kind(1).followed_by[0] == 3);
 }
 
+// Batches that are evaluated hold the same all the time, however many there are.
+void what_holds_the_same_is_told_apart_by_its_length() {
+  Job job;
+  constexpr Shape long_one{0, 64, 40}, short_one{0, 64, 33};
+  for (int n = 0; n < 20; ++n) job.iterate(long_one), job.iterate(short_one);
+  CHECK(job.kinds.count() == 2);
+  CHECK(job.kinds.kind(0).seen == 20 && job.kinds.kind(1).seen == 20);
+}
+
 // As a saved profile tells them.
 void kinds_of_an_earlier_run_are_known() {
   Job before;
@@ -262,6 +271,7 @@ void there_are_never_more_than_a_few() {
 int main() {
   alike_iterations_are_of_one_kind();
   others_are_of_others();
+  what_holds_the_same_is_told_apart_by_its_length();
   kinds_of_an_earlier_run_are_known();
   a_curve_in_steps_is_known_again();
   times_that_were_given_are_replaced_at_once();

@@ -208,7 +208,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     ask += "print(json.dumps(dataclasses.asdict(t.find()), default=str))"
     tools = json.loads(run([python, "-c", ask]).stdout)
     flags = ["-std=c++20", "-O1", "-g", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    includes = [f"-I{ROOT / 'shim/include'}", f"-I{ROOT / 'shim/src/devices'}"]
+    includes = [
+        f"-I{ROOT / 'shim/include'}",
+        "-iquote",
+        f"{ROOT / 'shim/src/devices'}",
+    ]  # its cuda.h is not the driver's
     for name in ("torch_include", "cuda_include"):
         includes += ["-isystem", tools[name]]
     link = [f"-L{tools['torch_libraries']}", f"-Wl,-rpath,{tools['torch_libraries']}"]

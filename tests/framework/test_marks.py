@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 JOB = """
 from gpushare.native import library
 library.load()
@@ -35,6 +37,39 @@ for _ in range(2):
     print(len(marks))
 """
 
+# The class stands for torch's, whose graphs need a GPU.
+REPLAYS = """
+from gpushare.framework import cuda_replays
+class Graph:
+    def capture_begin(self, pool=None): pass
+    def END(self): pass
+    def replay(self): print("replay")
+cuda_replays.watch(Graph)
+def step():
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+def captured(body):
+    graph = Graph()
+    graph.capture_begin(pool=None)
+    body()
+    graph.END()
+    print(len(marks))
+    return graph
+step()
+whole, forward = captured(step), captured(lambda: model(torch.ones(2, 4)))
+for _ in range(2):
+    whole.replay()
+    print(len(marks))
+    forward.replay()
+    print(len(marks))
+whole.capture_begin()
+whole.END()
+whole.replay()
+step()
+print(len(marks))
+"""
+
 
 def marks(code: str) -> list[str]:
     done = subprocess.run(
@@ -50,3 +85,10 @@ def test_a_step_of_a_grad_scaler_is_one_skipped_or_not() -> None:
 
 def test_gradients_beside_an_optimizer_are_none() -> None:
     assert marks(PENALTIES) == ["1", "2"]
+
+
+# As torch 2.13 names it, and 2.15.
+@pytest.mark.parametrize("end", ["capture_end", "capture_end_pre"])
+def test_a_replay_of_a_captured_step_ends_an_iteration(end: str) -> None:
+    looped = ["replay", "2", "replay", "2", "replay", "3", "replay", "3"]
+    assert marks(REPLAYS.replace("END", end)) == ["1", "1", *looped, "replay", "4"]

@@ -27,14 +27,14 @@ shim.start(budget_bytes=256 * MIB, page_bytes=2 * MIB, region_bytes=32 * MIB, po
 # Only now, as in the host: torch finds the shim when it is loaded.
 torch: Any = importlib.import_module("torch")
 context: Any = importlib.import_module("gpushare.isolation.context")
-cuda, cuda_run_ahead, generators, torch_threads = (
+cuda, cuda_replays, cuda_run_ahead, generators, iterations, torch_threads = (
     importlib.import_module(f"gpushare.framework.{name}")
-    for name in ("cuda", "cuda_run_ahead", "generators", "threads")
+    for name in ("cuda", "cuda_replays", "cuda_run_ahead", "generators", "iterations", "threads")
 )
 
 PARTS: tuple[Any, ...] = tuple(
     importlib.import_module(f"gpushare.framework.cuda_{name}")
-    for name in ("streams", "generators", "synchronize", "captures", "run_ahead")
+    for name in ("streams", "generators", "synchronize", "captures", "replays", "run_ahead")
 )
 HOSTS_DEFAULT = 0
 
@@ -279,6 +279,25 @@ def works_meanwhile(_: context.JobContext) -> None:
         torch.empty(MIB, device="cuda")
 
 
+def captures_steps(job: context.JobContext) -> None:
+    """The optimizer's hook is called by hand."""
+    iterations.begin(job)
+    graph, forward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        torch.empty(MIB, device="cuda")
+        iterations.after_step()
+    with torch.cuda.graph(forward):
+        torch.empty(MIB, device="cuda")
+    assert iterations._marks() == 0, "nothing of it has run"
+    # The fake driver launches no graph; what a replay does is in ../test_marks.py.
+    ends = cuda_replays._end_iterations
+    assert graph in ends
+    assert forward not in ends
+    iterations.after_step()
+    assert iterations._marks() == 1
+    iterations.end(job)
+
+
 def ends_the_capture(job: context.JobContext) -> None:
     line = job.values[cuda_run_ahead.Line]
     cuda_run_ahead.mark(job)
@@ -328,6 +347,7 @@ second.does(works_meanwhile)
 first.does(ends_the_capture)
 third = Job()  # has no side streams, whose marks would be counted
 third.does(runs_ahead)
+third.does(captures_steps)
 for job in (first, second, third):
     job.does(None)
 torch.cuda.synchronize()
