@@ -62,7 +62,8 @@ struct Account {
   std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
   std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
 
-  std::atomic<uint64_t> held{0};  // pages
+  std::atomic<uint64_t> held{0};    // pages
+  std::atomic<uint64_t> little{0};  // pages that it may hold where a batch ends
   std::atomic<Stop> stop{Stop::kNowhere};
   std::atomic<bool> tracing{false}, in_iteration{false};
   std::atomic<int32_t> nodes_to_mark{
@@ -77,6 +78,7 @@ struct Account {
   uint32_t id = 0;
   bool begun = false, ended = false, cancelled = false;
   bool open = false, alone = false, overrunning = false, curve_given = false;
+  bool after_batch = false;  // the open iteration, or the next, goes on with an evaluation
   uint32_t warmup_left = 0, distrusted = 0;
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`

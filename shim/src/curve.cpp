@@ -48,36 +48,40 @@ void Curve::set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint6
   rebuild_claim();
 }
 
-bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns) {
-  uint32_t n = r.length();
-  bool rose = residue_pages > residue_ || !known();
-  // An iteration of another sort has other times; its bytes count all the same.
-  bool alike = known() && n * 10 >= length() * 9 && n * 9 <= length() * 10;
-  uint32_t old = length();
-  uint64_t weight = times_given_ ? 0 : 3;  // of what was known, to one of this iteration
-  if (n > old) {
+bool Curve::cover(const Recorder& r) {
+  uint32_t n = r.length(), old = length();
+  bool rose = n > old;
+  if (rose) {
     held_.resize(n, 0);
     time_.resize(n, 0);
-    rose = true;
+    for (uint32_t i = old; i < n; ++i) time_[i] = r.time(i);
   }
   for (uint32_t i = 0; i < n; ++i) {
-    if (r.held(i) > held_[i]) {
-      held_[i] = r.held(i);
-      rose = true;
-    }
-    if (i >= old)
-      time_[i] = r.time(i);
-    else if (alike)
-      time_[i] = (weight * time_[i] + r.time(i)) / (weight + 1);
+    if (r.held(i) <= held_[i]) continue;
+    held_[i] = r.held(i);
+    rose = true;
   }
+  if (rose) rebuild_claim();
+  return rose;
+}
+
+bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns) {
+  uint32_t n = r.length(), old = length();
+  bool rose = residue_pages > residue_ || !known();
+  // An iteration of another sort has other times; its bytes count all the same.
+  bool alike = known() && n * 10 >= old * 9 && n * 9 <= old * 10;
+  uint64_t weight = times_given_ ? 0 : 3;  // of what was known, to one of this iteration
   residue_ = std::max(residue_, residue_pages);
+  bool covers = cover(r);
+  if (rose && !covers) rebuild_claim();
+  for (uint32_t i = 0; alike && i < std::min(n, old); ++i)
+    time_[i] = (weight * time_[i] + r.time(i)) / (weight + 1);
   if (old == 0)
     duration_ns_ = duration_ns;
   else if (alike)
     duration_ns_ = (weight * duration_ns_ + duration_ns) / (weight + 1);
   if (alike) times_given_ = false;
-  if (rose) rebuild_claim();
-  return rose;
+  return rose || covers;
 }
 
 void Curve::rebuild_claim() {

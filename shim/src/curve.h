@@ -75,7 +75,9 @@ class Curve {
     times_given_ = true;
   }
   const std::vector<uint32_t>& steps() const { return steps_; }  // empty: it was recorded
-  // Maximum of bytes, moving average of times. True if the claim rose.
+  // Maximum of bytes. True if the claim rose.
+  bool cover(const Recorder& r);
+  // Moving average of times besides.
   bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
 
  private:

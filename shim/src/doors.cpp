@@ -10,8 +10,11 @@
 namespace gpushare {
 
 namespace {
+// A batch may end where a job keeps so much more than its residue, so that what the safety check
+// counts on to come back does.
+constexpr uint64_t kSlackPages = 2, kSlackPart = 16;
 constexpr auto kSetUpStops = std::chrono::milliseconds(20);
-}
+}  // namespace
 
 int32_t Governor::begin_job(uint32_t warmup, bool queued) {
   Lock lock(mutex_);
@@ -80,10 +83,13 @@ void Governor::note_first_graph(Account& a) {
 bool Governor::stops_here(uint32_t id) {
   Account& a = account(id);
   if (a.at_door()) return true;
-  // A door in a capture of a graph would be a part of what is captured.
-  if (a.captures.load() || !a.evaluation.batch_ended(a.recorder.ordinal(), a.live)) return false;
-  mark(id);
-  return true;
+  if (a.captures.load()) return false;  // a door would be a part of what is captured
+  bool keeps_little = a.held <= a.little;
+  if (!a.evaluation.batch_ended(a.recorder.ordinal(), a.live, keeps_little)) return false;
+  Stop was = Stop::kWhereMemoryFell;
+  if (a.stop.compare_exchange_strong(was, Stop::kHere)) return true;
+  a.evaluation.take_back();  // another thread's mark, or its graph, came first
+  return was == Stop::kHere;
 }
 
 void Governor::pass_door(uint32_t id) {
@@ -136,6 +142,7 @@ void Governor::leave_door(Waiter& w, Lock& lock) {
   }
   if (w.refused) {
     a.stop = Stop::kNowhere;
+    a.evaluation.take_back();
     pump();
     uint64_t held = a.held.load(std::memory_order_relaxed);
     uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
@@ -158,7 +165,6 @@ void Governor::open(Account& a) {
   if (last_opened_ != a.id) a.turn_began_ns = now;
   last_opened_ = a.id;
   a.granted_at_ns = now;
-  a.stop = Stop::kWhereMemoryFell;
   a.open = true;
   a.in_iteration = true;
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
@@ -169,10 +175,14 @@ void Governor::open(Account& a) {
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
   a.iteration_kinds.begin();
-  a.evaluation.begin(policy_ != Policy::kUnmanaged && !a.alone);
+  a.evaluation.begin(policy_ != Policy::kUnmanaged && a.trusted());
+  a.little = a.curve.residue() + kSlackPages +
+             (a.curve.claim(0) - std::min(a.curve.residue(), a.curve.claim(0))) / kSlackPart;
+  a.stop = Stop::kWhereMemoryFell;  // last: it lets other threads look at what is above
   promise(a, a.held.load(std::memory_order_relaxed));
   // The first iteration is passed over: optimizers make their state in it.
-  if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned()) {
+  if (telemetry_->slot(a.id, kIterations) >= a.trace_after && !a.kinds.learned() &&
+      !a.after_batch) {
     a.trace.start(static_cast<uint64_t>(std::max<int64_t>(a.live, 0)));
     a.tracing = true;
   }
@@ -191,10 +201,11 @@ void Governor::close(Account& a) {
   uint64_t elapsed = now - a.opened_ns, duration = elapsed - std::min(elapsed, a.paused_ns);
   bool profiled = !a.curve.known() && a.warmup_left == 0, batch = a.evaluation.close();
   integrate(a, now);
-  if (a.tracing.exchange(false)) learn_kinds(a);
+  if (a.tracing.exchange(false) && !batch) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
-  learn(a, duration);
+  learn(a, duration, batch);
+  a.after_batch = batch;
   telemetry_->add(a.id, batch ? kBatches : kIterations, 1);
   if (!batch) telemetry_->slot(a.id, kLastIterationNs, duration);
   telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));

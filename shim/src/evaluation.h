@@ -4,7 +4,7 @@
 //
 // What a training iteration allocates before its first graph node (data, a teacher's forward pass)
 // is no evaluation, which begins beyond twice as many allocations. Nothing here knows a clock, so
-// that the same script has the same batches in every run.
+// that a script that allocates in one thread has the same batches in every run.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,25 @@ class Evaluation {
   // Its first graph node is made, after so many allocations.
   void note_graph(uint32_t allocations);
   // Whether a batch has ended, before allocation `ordinal` of an iteration that has made no graph;
-  // `live` is in bytes.
-  bool batch_ended(uint32_t ordinal, int64_t live);
+  // `live` is in bytes. With more kept than between two iterations (predictions, say) none ends.
+  bool batch_ended(uint32_t ordinal, int64_t live, bool keeps_little);
+  // It has not, after all.
+  void take_back();
   // The iteration closes. Whether it was such a batch.
   bool close();
 
  private:
+  void note_prelude(uint64_t allocations);
   bool falls(int64_t live);
+  void learn_from(uint64_t at, int64_t live);
 
   std::mutex mutex_;  // the innermost; guards what follows
   bool may_end_ = false, ended_ = false;
-  uint64_t graphs_ = 0;   // iterations that made some
-  uint64_t prelude_ = 0;  // the most allocations before the first node
-  // Since the script's last mark: allocations in batches that have ended; whether there are such,
-  // and whether there were between the two marks before.
-  uint64_t before_ = 0;
-  bool evaluates_ = false, evaluated_ = false;
+  uint64_t preludes_ = 0;  // that were seen
+  uint64_t prelude_ = 0;   // the most allocations before a first node, of late
+  // Since the script's last mark: allocations in batches that have ended, and how many such. For
+  // how many marks in a row there were some.
+  uint64_t before_ = 0, batches_ = 0, in_a_row_ = 0;
   // Live bytes since the last batch began, or since they were last found to follow no rule.
   int64_t low_ = 0, high_ = 0;
   bool is_low_ = true;

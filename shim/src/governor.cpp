@@ -162,7 +162,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   pump();
 }
 
-void Governor::learn(Account& a, uint64_t duration_ns) {
+void Governor::learn(Account& a, uint64_t duration_ns, bool batch) {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   if (a.recorder.length() == 0) return;
   if (a.alone && a.warmup_left > 0) {
@@ -170,10 +170,12 @@ void Governor::learn(Account& a, uint64_t duration_ns) {
     return;
   }
   bool first = !a.curve.known();
-  bool rose = a.curve.refine(a.recorder, held, duration_ns);
+  // What is kept from batch to batch goes with the evaluation, and times are those of iterations.
+  if (batch) held = a.curve.residue();
+  bool rose = batch ? a.curve.cover(a.recorder) : a.curve.refine(a.recorder, held, duration_ns);
   a.forecast.follow(a.curve, !rose);
   if (rose) a.segments.cut(a.curve, split_);
-  a.iteration_kinds.end(a.recorder, held, duration_ns, a.curve.duration_ns());
+  a.iteration_kinds.end(a.recorder, held, duration_ns, a.curve.duration_ns(), batch);
   telemetry_->slot(a.id, kIterationKinds, a.iteration_kinds.count());
   if (first) a.granted = least_granted(a);
   ++a.curve_version;

@@ -103,10 +103,13 @@ class Governor {
   void mark(uint32_t id);
   // A node of an autograd graph was made: the first one ends the set-up, and the last one that
   // `watch` asked for ends an iteration.
-  void note_graph(uint32_t id) {
+  // What is made while `grad_mode` is off belongs to an evaluation all the same (torch numbers the
+  // node of a function of the script's own there too).
+  void note_graph(uint32_t id, bool (*grad_mode)() = [] { return true; }) {
     Account& a = accounts_[id];
     if (a.setting_up.load(std::memory_order_relaxed)) mark(id);
-    if (a.stop.load(std::memory_order_relaxed) == Stop::kWhereMemoryFell) note_first_graph(a);
+    if (a.stop.load(std::memory_order_relaxed) == Stop::kWhereMemoryFell && grad_mode())
+      note_first_graph(a);
     if (a.nodes_to_mark.load(std::memory_order_relaxed) > 0 && a.nodes_to_mark.fetch_sub(1) == 1)
       mark(id);
   }
@@ -251,7 +254,7 @@ class Governor {
   double least_granted(const Account& a) const;
   void open(Account& a);
   void close(Account& a);
-  void learn(Account& a, uint64_t duration_ns);
+  void learn(Account& a, uint64_t duration_ns, bool batch);
   void learn_kinds(Account& a);
   uint64_t pump();  // returns how many doors it opened
   void changed();

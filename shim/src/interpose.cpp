@@ -34,6 +34,14 @@ GS_EXPORT const Generator& getDefaultCPUGenerator() {
 }
 }  // namespace detail
 
+// c10/core/GradMode.h
+static bool grad_mode() {
+  using Real = bool (*)();
+  static const Real real =
+      reinterpret_cast<Real>(in_torch("_ZN3c108GradMode10is_enabledEv", "grad mode"));
+  return real();
+}
+
 // ATen/SequenceNumber.h. Every node of an autograd graph takes its number here when it is made,
 // before the operation allocates its result: the first node is the begin of a first forward pass.
 namespace sequence_number {
@@ -41,7 +49,7 @@ GS_EXPORT uint64_t get_and_increment() {
   if (!graph_seen.load(std::memory_order_relaxed)) graph_seen = true;
   gpushare::Runtime* r = gpushare::runtime();
   if (uint32_t account = gpushare::thread_state.account; account && r)
-    r->governor().note_graph(account);
+    r->governor().note_graph(account, grad_mode);
   using Real = uint64_t (*)();
   static const Real real = reinterpret_cast<Real>(
       in_torch("_ZN2at15sequence_number17get_and_incrementEv", "numbering of graph nodes"));

@@ -80,28 +80,34 @@ void IterationKinds::mistaken() {
   may_be_ = 0;
 }
 
-uint32_t IterationKinds::most_alike(const Recorder& r, uint32_t n) const {
+template <class May>
+uint32_t IterationKinds::most_alike(const Recorder& r, May may) const {
   uint32_t best = count(), least = UINT32_MAX;
   for (uint32_t i = 0; i < count(); ++i) {
-    if (n && !as_long(n, kinds_[i].curve.length())) continue;
+    if (!may(kinds_[i])) continue;
     if (uint32_t d = difference(r, kinds_[i].curve); d < least) best = i, least = d;
   }
   return best;
 }
 
 // The kind that the iteration is of; count() for a new one.
-uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages) const {
-  uint32_t best = most_alike(r, r.length());
+uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages, bool batch) const {
+  auto is_as_long = [&](const Kind& k) { return as_long(r.length(), k.curve.length()); };
+  auto is_batch = [](const Kind& k) { return k.batch; };
+  uint32_t best = most_alike(r, is_as_long);
   uint64_t most = std::max<uint64_t>(peak(r), residue_pages);
   if (best < count() && difference(r, kinds_[best].curve) <= kSlackPages + most / kAlike)
     return best;
-  return count() < kMost ? count() : most_alike(r, 0);
+  // Batches of any size must leave room for iterations that are still to come.
+  if (batch && std::ranges::count_if(kinds_, is_batch) >= kMostBatches)
+    return most_alike(r, is_batch);
+  return count() < kMost ? count() : most_alike(r, [](const Kind&) { return true; });
 }
 
 void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
-                         uint64_t profiled_ns) {
-  uint32_t found = find(r, residue_pages);
-  if (found == count()) kinds_.emplace_back();
+                         uint64_t profiled_ns, bool batch) {
+  uint32_t found = find(r, residue_pages, batch);
+  if (found == count()) kinds_.emplace_back().batch = batch;
   Kind& kind = kinds_[found];
   bool rose = kind.curve.refine(r, residue_pages, duration_ns);
   kind.forecast.follow(kind.curve, !rose);

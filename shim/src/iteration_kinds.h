@@ -19,10 +19,12 @@ namespace gpushare {
 class IterationKinds {
  public:
   static constexpr uint32_t kMost = 8;          // what comes after them joins the one most alike
+  static constexpr uint32_t kMostBatches = 3;   // of these, batches of evaluations
   static constexpr uint32_t kSignatures = 256;  // first allocations that are remembered
   struct Kind {
     Curve curve;
     Forecast forecast;
+    bool batch = false;
     uint64_t seen = 0;
     uint64_t followed_by[kMost] = {};
     uint64_t seen_before = 0;  // of these, in an earlier run
@@ -43,7 +45,8 @@ class IterationKinds {
   // It is of none of the kinds that it could be.
   void mistaken();
   // What it was. `profiled_ns` is how long iterations like the profiled one take by now.
-  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, uint64_t profiled_ns);
+  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, uint64_t profiled_ns,
+           bool batch = false);
   // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
   // claims there.
   uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;
@@ -62,9 +65,10 @@ class IterationKinds {
   };
 
   double weight(const Kind& kind) const;
-  uint32_t find(const Recorder& r, uint64_t residue_pages) const;
-  // Of those that `n` allocations could be of; count(): none is. 0: of all.
-  uint32_t most_alike(const Recorder& r, uint32_t n) const;
+  uint32_t find(const Recorder& r, uint64_t residue_pages, bool batch) const;
+  // Of those that may be; count(): none may.
+  template <class May>
+  uint32_t most_alike(const Recorder& r, May may) const;
 
   std::vector<Kind> kinds_;
   std::map<uint64_t, Beginning> beginnings_;

@@ -109,9 +109,10 @@ bool Governor::has_a_place(const Waiter& w) const {
 
 uint32_t Governor::largest_other(const Account& a) const {
   const Account* found = nullptr;
+  auto has = [](const Account& o) { return std::max(o.held.load(), o.lease); };
   for (const Account& o : accounts()) {
     if (!o.id || o.id == a.id || !o.live_job()) continue;
-    if (!found || o.open > found->open || (o.open == found->open && o.held > found->held))
+    if (!found || o.open > found->open || (o.open == found->open && has(o) > has(*found)))
       found = &o;
   }
   return found ? found->id : 0;

@@ -16,7 +16,7 @@ class Script {
  public:
   Script() { evaluation_.begin(true); }
   void allocate(int64_t live) {
-    if (evaluation_.batch_ended(ordinal_, kParameters + live)) {
+    if (evaluation_.batch_ended(ordinal_, kParameters + live, keeps_little)) {
       batches.push_back(ordinal_);
       CHECK(evaluation_.close());
       open();
@@ -40,6 +40,7 @@ class Script {
     ordinal_ = 0;
   }
   std::vector<uint32_t> batches;  // how many allocations each had
+  bool keeps_little = true;
 
  private:
   Evaluation evaluation_;
@@ -132,7 +133,7 @@ void what_comes_before_every_graph_is_no_evaluation() {
     for (int layer = 0; layer < 6; ++layer) s.batch(50);
     s.train();
   }
-  CHECK(s.batches.size() <= 2 * 6);
+  CHECK(s.batches.size() <= 3 * 6);
   s.batches.clear();
   for (int n = 0; n < 20; ++n) s.train(300);
   CHECK(s.batches.empty());
@@ -147,6 +148,66 @@ void an_evaluation_does_not_hide_the_next() {
     for (int n = 0; n < 40; ++n) s.batch(50);
     CHECK(s.batches.size() == 40);
   }
+}
+
+// Whenever they come: before anything is known, while a profile is made, two in a row, before each
+// graph (as long as they are long).
+void evaluations_hide_no_others() {
+  for (int early = 0; early < 4; ++early) {
+    Script s;
+    for (int n = 0; n < 4; ++n) {
+      if (n == early) s.batch(5000);
+      s.train();
+    }
+    s.open(false);
+    s.batch(5000);
+    s.train();
+    for (int n = 0; n < 2; ++n) {
+      for (int m = 0; m < 40; ++m) s.batch(50);
+      s.train();
+    }
+    for (int n = 0; n < 3; ++n) s.train();
+    for (int round = 0; round < 10; ++round) {
+      s.batches.clear();
+      for (int m = 0; m < 40; ++m) s.batch(50);
+      CHECK(s.batches.size() >= 38);
+      s.train();
+    }
+  }
+}
+
+void a_long_prelude_is_forgotten() {
+  Script s;
+  for (int n = 0; n < 3; ++n) s.train();
+  s.keeps_little = false;
+  s.train(4000);
+  s.keeps_little = true;
+  for (int n = 0; n < 50; ++n) s.train();
+  for (int n = 0; n < 40; ++n) s.batch(50);
+  CHECK(s.batches.size() >= 38);
+}
+
+void none_ends_while_much_is_kept() {
+  Script s;
+  for (int n = 0; n < 3; ++n) s.train();
+  s.keeps_little = false;
+  for (int n = 0; n < 40; ++n) s.batch(50);
+  CHECK(s.batches.empty());
+  s.keeps_little = true;
+  for (int n = 0; n < 40; ++n) s.batch(50);
+  CHECK(s.batches.size() >= 20);
+}
+
+void what_is_taken_back_has_not_ended() {
+  Evaluation e;
+  e.begin(true);
+  for (int n = 0; n < 3; ++n) e.note_graph(5), e.begin(true);
+  uint32_t ordinal = 0;
+  auto live = [&] { return kActivations * (ordinal % 50 < 25); };
+  while (!e.batch_ended(ordinal, live(), true)) CHECK(++ordinal < 1000);
+  CHECK(e.close());
+  e.take_back();
+  CHECK(!e.close());
 }
 
 void no_batch_ends_where_it_may_not() {
@@ -175,9 +236,11 @@ struct Evaluating : Job {
     w.governor.note_graph(id);
     for (int i = 3; i > 0; --i) allocate(i);
   }
-  // Without an end between its batches but for what the shim finds.
-  void evaluate(const std::function<bool()>& goes_on) {
+  // Without an end between its batches but for what the shim finds. `kept` pages stay meanwhile.
+  void evaluate(const std::function<bool()>& goes_on, uint64_t kept = 0) {
     w.governor.mark(id);
+    allocate(0);
+    while (pages.size() < kept) take();
     while (goes_on())
       for (int i = 0; i < 40; ++i) allocate(kActivations * std::min(i, 40 - i));
   }
@@ -207,6 +270,55 @@ void another_job_starts_between_two_batches(Policy policy) {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Predictions, say. At a door they would be what the job keeps between two iterations.
+void results_that_are_kept_raise_no_residue() {
+  World w(Policy::kTemporal, 100);
+  w.governor.begin_job(1);
+  Evaluating a{w, 1};
+  for (int n = 0; n < 6; ++n) a.train();
+  uint64_t residue = w.telemetry.slot(1, kResidue);
+  for (uint64_t kept : {1, 30}) {
+    int batches = 0;
+    uint64_t before = w.telemetry.slot(1, kBatches);
+    a.evaluate([&] { return ++batches < 100; }, kept);
+    uint64_t found = w.telemetry.slot(1, kBatches) - before;
+    CHECK(kept == 1 ? found > 50 : found == 0);
+    w.governor.inspect(1, [](const Account& of) {
+      for (uint32_t i = 0; i < of.iteration_kinds.count(); ++i)
+        CHECK(of.iteration_kinds.kind(i).curve.residue() == of.curve.residue());
+    });
+    CHECK(w.telemetry.slot(1, kResidue) == residue);
+    while (!a.pages.empty()) a.give();
+    for (int n = 0; n < 3; ++n) a.train();
+  }
+  a.end();
+}
+
+// Of as many allocations, and much faster.
+void iterations_take_as_long_as_before() {
+  World w(Policy::kTemporal, 100);
+  w.governor.begin_job(1);
+  Evaluating a{w, 1};
+  auto train = [&](int iterations) {
+    for (int n = 0; n < iterations; ++n) {
+      a.train();
+      for (int i = 0; i < 34; ++i) a.allocate(0);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  };
+  auto duration_ns = [&] {
+    uint64_t ns = 0;
+    w.governor.inspect(1, [&](const Account& of) { ns = of.curve.duration_ns(); });
+    return ns;
+  };
+  train(8);
+  CHECK(duration_ns() > 5000000);
+  int batches = 0;
+  a.evaluate([&] { return ++batches < 200; });
+  CHECK(w.telemetry.slot(1, kBatches) > 100 && duration_ns() > 5000000);
+  a.end();
+}
+
 // A door in a capture would become a part of it; what is profiled is whole iterations.
 void no_batch_ends_in_a_capture_or_in_a_profile(uint32_t warmup, int trained, uint32_t captures) {
   World w(Policy::kTemporal, 100);
@@ -233,9 +345,15 @@ int main() {
   where_memory_stands_still_any_place_will_do();
   what_comes_before_every_graph_is_no_evaluation();
   an_evaluation_does_not_hide_the_next();
+  evaluations_hide_no_others();
+  a_long_prelude_is_forgotten();
+  none_ends_while_much_is_kept();
+  what_is_taken_back_has_not_ended();
   no_batch_ends_where_it_may_not();
   another_job_starts_between_two_batches(Policy::kTemporal);
   another_job_starts_between_two_batches(Policy::kZico);
+  results_that_are_kept_raise_no_residue();
+  iterations_take_as_long_as_before();
   no_batch_ends_in_a_capture_or_in_a_profile(1, 6, 1);
   no_batch_ends_in_a_capture_or_in_a_profile(9, 6, 0);
 }

@@ -36,7 +36,9 @@ class Job {
     for (uint32_t i = first; i < end; ++i) recorder_.note(held_at(s, i), s.bytes);
     kinds.recognise(recorder_);
   }
-  void end(uint64_t duration_ns = 1000) { kinds.end(recorder_, 0, duration_ns, 1000); }
+  void end(uint64_t duration_ns = 1000, bool batch = false) {
+    kinds.end(recorder_, 0, duration_ns, 1000, batch);
+  }
   double work(bool open) const { return kinds.work(recorder_, open); }
   void iterate(const Shape& s) {
     begin();
@@ -78,6 +80,21 @@ void what_holds_the_same_is_told_apart_by_its_length() {
   for (int n = 0; n < 20; ++n) job.iterate(long_one), job.iterate(short_one);
   CHECK(job.kinds.count() == 2);
   CHECK(job.kinds.kind(0).seen == 20 && job.kinds.kind(1).seen == 20);
+}
+
+// However many there are of them, those of what comes later are told apart.
+void batches_take_a_few_kinds_only() {
+  Job job;
+  job.iterate(kLarge);
+  for (uint32_t n = 0; n < 12; ++n) {
+    job.begin();
+    job.allocate({10, 64, 40 + 10 * n}, 0, 40 + 10 * n);
+    job.end(1000, true);
+  }
+  CHECK(job.kinds.count() == 1 + IterationKinds::kMostBatches);
+  job.iterate({2 * kPeak, 4096});
+  CHECK(job.kinds.count() == 2 + IterationKinds::kMostBatches);
+  CHECK(job.kinds.kind(0).seen == 1 && job.kinds.kind(0).curve.claim(0) == kPeak);
 }
 
 // As a saved profile tells them.
@@ -272,6 +289,7 @@ int main() {
   alike_iterations_are_of_one_kind();
   others_are_of_others();
   what_holds_the_same_is_told_apart_by_its_length();
+  batches_take_a_few_kinds_only();
   kinds_of_an_earlier_run_are_known();
   a_curve_in_steps_is_known_again();
   times_that_were_given_are_replaced_at_once();

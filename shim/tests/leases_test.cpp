@@ -1,6 +1,9 @@
 // Leases by segment: what an iteration is promised nobody else gets, it does not wait for that, and
 // a promise ends where it would be in the way.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <random>
 #include <utility>
 
@@ -65,9 +68,11 @@ void a_segment_needs_the_most_that_is_still_to_come_in_it() {
 
 // Of 100 pages, two more are headroom, a is promised 60 with its start, so b's second step does not
 // fit, however little a holds by then.
-std::pair<uint32_t, uint32_t> one_waits_for_a_promise(Simulation& s) {
+std::pair<uint32_t, uint32_t> one_waits_for_a_promise(Simulation& s, uint32_t beside = 0) {
   s.set_split(51);  // of a: the first two steps; of b: the first one
   uint32_t a = begin(s, {10, 60, 5}), b = begin(s, {20, 75, 20});
+  for (uint32_t job : {a, b})
+    if (beside) both_may_start_at_once(s, job, beside);
   both_may_start_at_once(s, a, b);
   CHECK(s.door(a) == Answer::kGo && lease(s, a) == 60);
   CHECK(s.hold(a, 10) == Answer::kGo && lease(s, a) == 60);
@@ -87,6 +92,25 @@ void nobody_gets_what_another_was_promised() {
   CHECK(s.ready() == uint64_t{1} << b);
   CHECK(s.look(b) == Answer::kGo && s.governor().account(b).held == 75);
   CHECK_EMPTY(s.check());
+}
+
+// Not who holds most.
+void who_was_promised_most_is_named() {
+  Simulation s(Policy::kZico, kPage, 122);
+  FILE* file = tmpfile();
+  CHECK(file);
+  s.governor().decisions().start(fileno(file));
+  uint32_t c = begin(s, {20, 20, 20}, 20);
+  CHECK(s.door(c) == Answer::kGo && s.hold(c, 20) == Answer::kGo);
+  auto [a, b] = one_waits_for_a_promise(s, c);
+  s.set_time(kSecond / 100);
+  for (uint32_t pages : {60u, 5u}) CHECK(s.hold(a, pages) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kGo);
+  s.governor().flush_logs();
+  Decision told = {};
+  CHECK(pread(fileno(file), &told, sizeof told, 0) == sizeof told);
+  CHECK(told.account == b && told.why == kClaims && told.by == a);
+  fclose(file);
 }
 
 // Leases that are no longer given are no longer kept.
@@ -381,6 +405,7 @@ void who_overruns_asks_page_by_page() {
 int main() {
   a_segment_needs_the_most_that_is_still_to_come_in_it();
   nobody_gets_what_another_was_promised();
+  who_was_promised_most_is_named();
   without_a_split_nothing_is_promised();
   without_leases_it_is_page_by_page();
   a_start_whose_segment_is_not_safe_comes_without();
