@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpushare.native import library, shim, usage
+from gpushare.native import doors, library, shim, usage
 from gpushare.telemetry import layout
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -107,6 +107,24 @@ def test_freed_memory_is_overwritten() -> None:
     assert ctypes.string_at(first, 100 * KIB) == b"\xdb" * (100 * KIB)
     shim.free(second)
     shim.trim(1)
+
+
+def test_a_door_is_passed_without_an_allocation() -> None:
+    job = shim.job_begin(0)
+    shim.thread_enter(job, 0)
+    try:
+        done = []
+        for _ in range(4):
+            shim.iteration_mark(job)
+            shim.iteration_door()
+            found = doors.progress(job)
+            done.append(found and int(found.iterations))
+            shim.iteration_door()  # nothing has ended since
+            shim.free(shim.allocate(KIB, job))
+        assert done == [None, 1, 2, 3]  # the first mark ends the set-up
+    finally:
+        shim.thread_leave()
+        shim.job_end(job)
 
 
 sizes = st.one_of(
