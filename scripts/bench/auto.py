@@ -197,11 +197,11 @@ def main() -> None:
         table += rows(found)
         for row in rows(found):
             print("  ".join(map(str, row)), file=sys.stderr, flush=True)
-    all_ = {"pairs": figures, "took_s": time.monotonic() - begun}
+        if not args.print:  # after each pair: one takes up to half an hour
+            all_ = {"pairs": figures, "took_s": time.monotonic() - begun}
+            write(args.name, shlex.join(["python", "scripts/bench/auto.py", *sys.argv[1:]]), all_, table)
     if args.print:
         print("\n".join("  ".join(map(str, row)) for row in table))
-    else:
-        write(args.name, shlex.join(["python", "scripts/bench/auto.py", *sys.argv[1:]]), all_, table)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
 steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
-only adds. The jobs alone are measured in the same way between the runs of their pair, since the machine wanders, and a
-prediction is also held against the runs as a multiple of the jobs' solo times of then. Each job does as many steps as
-take about as long as those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare
-plan` does it for jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and
-with one factor of contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's
-errors stand those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the
-profiles loses to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
+only adds. The machine wanders, so the jobs of a pair are profiled right before its runs, as by a user who plans and
+runs. They are also measured alone, in the same way as the pair, between its runs, and a prediction is held against
+the runs as a multiple of the jobs' solo times of then, too. Each job does as many steps as take about as long as
+those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare plan` does it for
+jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and with one factor of
+contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's errors stand
+those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the profiles loses
+to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
 """
 
 import argparse
@@ -65,6 +66,7 @@ class Compared:
     profiled_sum_s: float
     modes_s: dict[str, float]
     simulated_modes_s: dict[str, float]
+    profiled: dict[str, dict[str, float | None]]
 
     def errors(self) -> tuple[float, ...]:
         """Of the simulator by profiles, also as a multiple of the solo times; with the factor; of the sum, of the
@@ -142,6 +144,10 @@ def budget_of(jobs: Iterable[Profile], share: float) -> int:
     return max(least + 4 * PAGE, round(share * sum(p.peak_held_bytes for p in profiles)))
 
 
+def profile_of(name: str) -> Profile:
+    return Profile.from_json(profile(f"{EXAMPLES / name}.py --steps {_ENDLESS}", 1), name)
+
+
 def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) -> float:
     """The factor at which the simulated time of the pair side by side is the measured one, by bisection."""
     both = {name: profiles[name] for name in pair}
@@ -174,7 +180,6 @@ def loss_of_choice(found: list[Compared]) -> float:
 
 def compare(
     pairs: list[Pair],
-    profiles: dict[str, Profile],
     factor: float,
     shares: list[float],
     policies: list[str],
@@ -182,7 +187,7 @@ def compare(
 ) -> list[Compared]:
     found = []
     for pair, share in itertools.product(pairs, shares):
-        both = {name: profiles[name] for name in pair}
+        both = {name: profile_of(name) for name in pair}
         budget = budget_of(both.values(), share)
         alone = [Measured((name,), budget_of([p] * 2, 1), "zico", setting) for name, p in both.items()]
         runs = {policy: Measured(pair, budget, policy, setting) for policy in policies}
@@ -199,7 +204,8 @@ def compare(
             predicted_s, modes_s = simulated(both, budget, policy, by_profiles(both, setting), setting)
             fitted_s, _ = simulated(both, budget, policy, Contention(setting.cores, factor), setting)
             times = run.seconds, predicted_s, fitted_s, sum(alone_s), max(alone_s), profiled_s
-            found.append(Compared(pair, share, policy, *times, run.modes_s, modes_s))
+            shares_of = {name: {of: getattr(p, of) for of in _SHARES} for name, p in both.items()}
+            found.append(Compared(pair, share, policy, *times, run.modes_s, modes_s, shares_of))
     return found
 
 
@@ -236,8 +242,7 @@ def main() -> None:
     fit, rest = pairs[: args.fit], pairs[args.fit :]
     if not rest:
         parser.error(f"{len(pairs)} pairs are too few: {args.fit} are fitted on, and none is left to predict")
-    endless = {name: f"{EXAMPLES / name}.py --steps {_ENDLESS}" for name in names}
-    profiles = {name: Profile.from_json(profile(job, 1), name) for name, job in endless.items()}
+    profiles = {name: profile_of(name) for name in names}
     longest_s = max(p.iteration_s for p in profiles.values())
     times = {name: longest_s / p.iteration_s for name, p in profiles.items()}
     setting = Setting(args.few, args.many, args.repeats, args.cores, times)
@@ -254,7 +259,7 @@ def main() -> None:
         return
     factors = {" + ".join(pair): fitted_factor(pair, profiles, setting) for pair in fit}
     factor = statistics.mean(factors.values()) if factors else 1.0
-    compared = compare(rest, profiles, factor, shares, policies, setting)
+    compared = compare(rest, factor, shares, policies, setting)
     losses = {
         key: loss_of_choice(list(group))
         for key, group in itertools.groupby(compared, key=lambda c: (c.pair, c.share))
