@@ -22,6 +22,7 @@ from torch.optim import optimizer as optim
 
 from gpushare.framework import gradients, shares
 from gpushare.framework.inplace import around_call
+from gpushare.framework.uncompiled import tell_compiler, uncompiled
 from gpushare.isolation import context
 from gpushare.native import shim
 from gpushare.native.library import NativeError
@@ -48,6 +49,7 @@ def install(*after_mark: Callable[[context.JobContext], None]) -> None:
     """Register the hooks. Each of `after_mark` is called with the job, in the thread that marked, after each mark."""
     global _after_mark
     _after_mark = after_mark
+    tell_compiler()
     optim.register_optimizer_step_post_hook(after_step)
     _wrap_grad_scaler()
     _watch_new_optimizers()
@@ -75,6 +77,7 @@ def _job() -> context.JobContext | None:
     return job if job and job.account in _progress and context.in_host() else None
 
 
+@uncompiled
 def capture_begins() -> None:
     """What the calling job's optimizers do from here on is captured, and runs with each replay."""
     job = _job()
@@ -83,6 +86,7 @@ def capture_begins() -> None:
         progress.captures, progress.captured_end = True, False
 
 
+@uncompiled
 def capture_ends() -> bool:
     """Whether an optimizer's step was captured, so that a replay ends an iteration."""
     job = _job()
@@ -93,6 +97,7 @@ def capture_ends() -> bool:
     return progress.captured_end
 
 
+@uncompiled
 def replay_begins() -> None:
     """The calling job replays a graph that ends an iteration: nothing in it comes to the door by allocating.
 
@@ -123,6 +128,7 @@ def _marked(job: context.JobContext) -> None:
         call(job)
 
 
+@uncompiled
 def after_step(*_: Any) -> None:
     """An optimizer's step ends an iteration of the calling job."""
     job = _job()
@@ -130,6 +136,7 @@ def after_step(*_: Any) -> None:
         _mark(job)
 
 
+@uncompiled
 def _before_backward() -> None:
     job = _job()
     if job:
@@ -148,6 +155,7 @@ def _before_pass(job: context.JobContext) -> None:
         _marked(job)
 
 
+@uncompiled
 def _after_backward() -> None:
     job = _job()
     if job:
@@ -166,12 +174,14 @@ def _after_pass(job: context.JobContext, *, freed: bool) -> None:
         shim.iteration_watch(job.account, _NODES_OF_A_FORWARD)
 
 
+@uncompiled
 def _before_gradients(create_graph: bool, retain_graph: bool) -> None:
     job = _job()
     if job and _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
         _before_pass(job)
 
 
+@uncompiled
 def _after_gradients(create_graph: bool, retain_graph: bool) -> None:
     job = _job()
     if job and _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
@@ -213,6 +223,7 @@ def _wrap_grad_scaler() -> None:
     torch.amp.GradScaler.step = step
 
 
+@uncompiled
 def _marks() -> int:
     job = _job()
     return _progress[job.account].marks if job else 0

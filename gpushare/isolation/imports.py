@@ -72,7 +72,8 @@ def install() -> None:
         context.count_shared_import(1)
         try:
             module = find_and_load(name, import_)
-            if name in _when_imported:
+            # A package is asked for by its own modules too, while it is half made.
+            if name in _when_imported and not getattr(module.__spec__, "_initializing", False):
                 _when_imported.pop(name)(module)
             return module
         finally:

@@ -85,6 +85,19 @@ for step in range(12):
     scaler.update()
     print(step, loss.item())
 """
+# The compiler stops at the backward pass, and compiles what comes then by itself: the step, and functions of ours.
+COMPILED = """
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+@torch.compile(backend="aot_eager")
+def train(x):
+    optimizer.zero_grad()
+    loss = lost(model(x))
+    loss.backward()
+    optimizer.step()
+    return loss
+for step in range(12):
+    print(step, train(x).item())
+"""
 SCRIPTS = {
     "grad": BY_GRAD,
     "two": BY_TWO,
@@ -92,6 +105,7 @@ SCRIPTS = {
     "with_optimizer": WITH_OPTIMIZER,
     "backward_by_hand": BACKWARD_BY_HAND,
     "scaled": SCALED,
+    "compiled": COMPILED,
 }
 
 
