@@ -12,7 +12,7 @@ from typing import Any
 
 from gpushare.host import bad_frees, gpu
 from gpushare.host.control import Control
-from gpushare.native import doors, library, shim
+from gpushare.native import doors, interpreter, library, shim
 from gpushare.scheduling.thread import SchedulerThread
 
 LONGEST_EXIT_HANDLERS_S = 5.0
@@ -43,6 +43,7 @@ def main(control_descriptor: int) -> int:
             debug_memory=start["debug_memory"],
             gpu=index,
         )
+        _watch_rests(control)
         if start["decisions_fd"] >= 0:
             doors.decisions_start(start["decisions_fd"])
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
@@ -65,7 +66,8 @@ def main(control_descriptor: int) -> int:
     if start["debug_memory"]:
         threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
     for runner in runners:
-        runner.thread.join()
+        while runner.thread.is_alive():
+            runner.thread.join(1.0)  # to handle a signal, this thread must wake, whichever one got it
     _run_exit_handlers()
     _flush_log(control)
     bad_frees.tell(start["jobs"], control)
@@ -74,6 +76,13 @@ def main(control_descriptor: int) -> int:
     sys.stderr.flush()
     # Nothing of the shim or of torch is worth taking down, and daemon threads of jobs may still run.
     os._exit(0)
+
+
+def _watch_rests(control: Control) -> None:
+    try:
+        interpreter.watch_rests()
+    except library.NativeError as error:
+        control.send("note", message=str(error))
 
 
 def _set_budget(budget_bytes: int) -> str | None:

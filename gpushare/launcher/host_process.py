@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import psutil
@@ -50,13 +50,19 @@ class HostProcess:
         with contextlib.suppress(OSError):
             self._socket.sendall((json.dumps(message) + "\n").encode())
 
-    def messages(self) -> Iterator[dict[str, Any]]:
-        """What the host says, until it is gone."""
-        with self._socket.makefile("r", encoding="utf-8") as lines, contextlib.suppress(OSError):
-            for line in lines:
-                if not line.endswith("\n"):
-                    return  # it died in the middle of a message
-                yield json.loads(line)
+    def messages(self, until_readable: Callable[[int], None]) -> Iterator[dict[str, Any]]:
+        """What the host says, until it is gone; what it said last is left out where it died in the middle of it."""
+        said = b""
+        while True:
+            until_readable(self._socket.fileno())
+            try:
+                more = self._socket.recv(1 << 16)
+            except OSError:
+                return
+            if not more:
+                return
+            *lines, said = (said + more).split(b"\n")
+            yield from map(json.loads, lines)
 
     def wait(self) -> int:
         """The host's exit status, negative for a signal."""

@@ -149,7 +149,7 @@ class Run:
 
     def _follow(self, host: HostProcess) -> bool:
         done = False
-        for message in host.messages():
+        for message in host.messages(self._signals.until_readable):
             event = message["event"]
             if event == "done":
                 done = True

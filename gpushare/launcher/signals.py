@@ -6,6 +6,9 @@ of its own, and scripts save their work meanwhile: nothing is ended here.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -35,8 +38,13 @@ class Signals:
         self._interrupts = 0
         self._before: dict[int, Any] = {}
         self._timers: list[threading.Timer] = []
+        self._came = self._coming = self._told_before = -1
 
     def __enter__(self) -> Self:
+        self._came, self._coming = os.pipe()
+        os.set_blocking(self._came, False)
+        os.set_blocking(self._coming, False)
+        self._told_before = signal.set_wakeup_fd(self._coming, warn_on_full_buffer=False)
         for number in _PASSED_ON:
             before = signal.getsignal(number)
             if before is not signal.SIG_IGN:  # as nohup and shell scripts do it, and python leaves it
@@ -49,6 +57,26 @@ class Signals:
             timer.cancel()
         for number, before in self._before.items():
             signal.signal(number, before)
+        signal.set_wakeup_fd(self._told_before)
+        os.close(self._came)
+        os.close(self._coming)
+
+    def until_readable(self, descriptor: int) -> None:
+        """Wait until there is something to read, or its writer is gone; signals are handled meanwhile.
+
+        Any thread can get a signal, but Python handles it in the main one, and nobody wakes that: a Ctrl-C that reaches
+        the thread that prints was not seen before the host said something.
+        """
+        wanted = select.poll()
+        wanted.register(descriptor, select.POLLIN)
+        wanted.register(self._came, select.POLLIN)
+        while True:
+            ready = {file for file, _ in wanted.poll()}
+            if self._came in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._came, 512)  # their numbers
+            if descriptor in ready:
+                return
 
     def reach(self, host: HostProcess) -> None:
         """From now on they go to this host. Before, they end gpushare."""

@@ -235,3 +235,47 @@ def test_a_plan_that_is_interrupted_while_it_measures_goes_no_further(tmp_path: 
     rest = process.stderr.read()
     assert process.wait(timeout=30) == 130, rest
     assert "train has no saved profile" not in rest
+
+
+# Both outgrow their claims in their eleventh iteration, and neither has room for the last of its tensors beside nine of
+# the other's: one is copied out for the other, which goes on when it is told.
+OUTGROW = """
+import pathlib, signal, sys, time, torch
+heard = []
+signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.signal(signal.SIGUSR2, lambda *_: heard.append(1))
+model = torch.nn.Linear(512, 512)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def meet(count):
+    pathlib.Path(f"{count}-{sys.argv[1]}").touch()
+    while not all(pathlib.Path(f"{count}-{who}").exists() for who in "ab"):
+        time.sleep(0.01)
+
+for step in range(12):
+    loss, kept = model(torch.randn(64, 512)).square().mean(), []
+    for count in range(6 if step < 10 else 12):
+        if step == 10 and count in (0, 9):
+            meet(count)
+        kept.append(loss * torch.ones(1 << 20))
+    if step == 10:
+        print("grown", flush=True)
+        while not heard:
+            torch.zeros(1)
+    optimizer.zero_grad()
+    torch.stack([k.mean() for k in kept]).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_job_is_told_while_another_one_that_has_a_handler_is_away(tmp_path: Path) -> None:
+    (tmp_path / "outgrow.py").write_text(OUTGROW)
+    options = ("--budget", "170MiB", "--policy", "greedy", "--summary", "s.json")
+    process = start(tmp_path, "outgrow.py a", "outgrow.py b", *options)
+    host_of(process, "| grown")
+    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGUSR2)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert sum(job["copies_out"] for job in jobs) > 0
