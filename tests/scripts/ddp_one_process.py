@@ -1,16 +1,13 @@
 """DistributedDataParallel with a world of one."""
 
 import os
-import socket
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK="0", WORLD_SIZE="1")
+# Any free port: one that was asked for before may be another's by now.
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
 dist.init_process_group("gloo")
 torch.manual_seed(60)
 model = DistributedDataParallel(torch.nn.Linear(4, 1))
