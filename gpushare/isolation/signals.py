@@ -101,13 +101,21 @@ def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: b
         except BaseException as error:
             _forward(job, error)
 
-    thread = threading.Thread(target=run, name="signal", daemon=True)
-    before = context.current()
-    context.bind(job)  # a thread belongs to the job that starts it
-    try:
-        thread.start()
-    finally:
-        context.bind(before)
+    def start() -> None:
+        thread = threading.Thread(target=run, name="signal", daemon=True)
+        before = context.current()
+        context.bind(job)  # a thread belongs to the job that starts it
+        try:
+            thread.start()
+        finally:
+            context.bind(before)
+
+    if (
+        from_outside
+    ):  # while the job's memory is copied out its threads can't start, and others are to be told as well
+        threading.Thread(target=start, name="signal", daemon=True).start()
+    else:
+        start()
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:

@@ -6,6 +6,7 @@ thread. A job sees its own threads only, and its first thread is its main thread
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures.process
 import concurrent.futures.thread
 import itertools
@@ -52,6 +53,37 @@ def _wrap_thread() -> None:
 
     _threading.Thread.start = start_for_job
     _threading.Thread._bootstrap_inner = bootstrap_for_job
+
+
+class _Body:
+    """What a thread without an object runs for its job; in messages it is the function."""
+
+    def __init__(self, job: context.JobContext, function: Callable[..., object]) -> None:
+        self._job, self._function = job, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        _enter(self._job)
+        try:
+            self._function(*args, **kwargs)
+        finally:
+            _leave()
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+def _wrap_raw_threads() -> None:
+    # `threading` has a name of its own for it.
+    start: Any = _thread.start_new_thread
+
+    def start_for_job(function: Callable[..., object], *args: Any) -> int:
+        job = context.current()
+        if job is None or context.importing_shared() or not callable(function):
+            return int(start(function, *args))
+        return int(start(_Body(job, function), *args))
+
+    raw: Any = _thread
+    raw.start_new_thread = raw.start_new = start_for_job
 
 
 def _wrap_executor() -> None:
@@ -123,6 +155,7 @@ def install(enter: Enter, leave: Callable[[], None]) -> None:
     global _enter, _leave
     _enter, _leave = enter, leave
     _wrap_thread()
+    _wrap_raw_threads()
     _wrap_executor()
     _wrap_lists()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib
 import sys
 
-from gpushare.native.library import NativeError
+from gpushare.native.library import NativeError, lib
 
 _INTERPRETER_WORDS = 4096  # of PyInterpreterState, which is larger in every version of python
 
@@ -28,6 +30,26 @@ def replace_interpreter_modules(old: object, new: object) -> None:
         )
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
     words[found[0]] = id(new)
+
+
+def watch_rests() -> None:
+    """Have threads that sleep in Python's waits (for locks, moments, descriptors, children) counted as resting: a
+    job whose other threads rest can be copied out.
+
+    :raises NativeError: this Python waits in ways that are not known.
+    """
+    for name in (
+        "select",
+        "_multiprocessing",
+        "_socket",
+    ):  # whose calls can be taken over once they are loaded
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if lib().gs_rests_watch() == 0:
+        raise NativeError(
+            f"python {sys.version.split()[0]} waits where gpushare does not see it: a job with several threads can't "
+            "be copied out, and may run out of memory where others could have made room"
+        )
 
 
 def set_async_exception(thread_ident: int, exception: type[BaseException]) -> bool:

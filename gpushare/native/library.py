@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 12
+API_VERSION = 13
 
 _shim: ctypes.CDLL | None = None
 
@@ -112,6 +112,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_job_end": (None, (_I32,)),
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
+    "gs_rests_watch": (ctypes.c_int, ()),
     "gs_thread_account": (_I32, ()),
     "gs_switches_of": (_I32, (_I32,)),
     "gs_compile_region": (_I64, (_I64,)),

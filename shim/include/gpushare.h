@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 12
+#define GS_API_VERSION 13
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8                  // of iterations of a job
@@ -103,6 +103,11 @@ GS_EXPORT void gs_job_admit(gs_account job);
 GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they are freed
 GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
 GS_EXPORT void gs_thread_leave(void);
+// From now on the interpreter's waits for locks, moments, descriptors and children are rests: a job
+// whose other threads rest can be copied out. Once, when the modules that wait are loaded (select,
+// _multiprocessing, _socket). Returns how many entries of tables it changed; 0: none of locks, and
+// nothing.
+GS_EXPORT int gs_rests_watch(void);
 GS_EXPORT gs_account gs_thread_account(void);
 // Torch's switches that the calling thread sees and sets from now on: those of a job, which it has
 // from gs_thread_enter on; of the process (0); or of nobody (GS_MAX_ACCOUNTS). Returns whose

@@ -69,6 +69,10 @@ struct Account {
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
+  // Threads of the job that rest, and whether its memory is away meanwhile; see rests.cpp.
+  std::atomic<uint32_t> resting{0};
+  std::atomic<bool> away{false};
+  std::atomic<uint32_t> tasks{0};  // of the job, that threads of torch's own compute
   Recorder recorder;
   Trace trace;
   Kinds kinds;
@@ -82,6 +86,7 @@ struct Account {
   uint32_t warmup_left = 0, distrusted = 0;
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
+  uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never
   PageUsage pages;
   uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;

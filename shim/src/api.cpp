@@ -168,6 +168,7 @@ void gs_thread_enter(gs_account job, void* cpu_generator) {
   Runtime* r = active();
   if (!r) return;
   sampler_enter(thread_state.account);
+  thread_state.entered = thread_state.account != GS_SHARED;
   if (before == thread_state.account) return;
   r->governor().thread_leaves(before);
   r->governor().thread_enters(thread_state.account);

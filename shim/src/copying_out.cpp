@@ -17,14 +17,21 @@
 
 namespace gpushare {
 
-// Whether nobody can touch what the job holds: each of its threads waits here, and with no lock in
-// hand that the others may want.
+constexpr uint64_t kTryAgainNs = 1000000000;  // after a copy that failed
+
+// Whether nobody can touch what the job holds: each of its threads rests, or waits here with no
+// lock in hand that the others may want.
+bool Governor::can_leave(const Account& a) const {
+  bool failed = a.copy_failed_ns && now_ns() - a.copy_failed_ns < kTryAgainNs;
+  auto impatient = [&](const Waiter* w) { return w->id == a.id && w->no_wait; };
+  return !a.saved && !a.cancelled && !failed && a.held > 0 && stands_still(a) &&
+         std::ranges::none_of(memory_waiters_, impatient);
+}
+
 bool Governor::may_leave(const Waiter& w) const {
   const Account& a = accounts_[w.id];
   bool at_door = w.pages == 0;
-  auto impatient = [&](const Waiter* o) { return o->id == w.id && o->no_wait; };
-  return (a.open || at_door) && !a.saved && !a.cancelled && a.held > 0 &&
-         a.threads == a.waiting_threads && std::ranges::none_of(memory_waiters_, impatient);
+  return (a.open || at_door) && can_leave(a);
 }
 
 // Whether the waiter could go on if the budget had `more` pages.
@@ -57,8 +64,19 @@ Governor::Waiter* Governor::find_leaver() const {
 }
 
 bool Governor::copy_out(Account& a) {
+  if (!take_out(a)) return false;
+  pump();
+  return true;
+}
+
+bool Governor::take_out(Account& a) {
+  if (!send_away(a)) return false;
   uint64_t n = pool_.save(a.id);
-  if (n == 0) return false;
+  if (n == 0) {
+    a.copy_failed_ns = now_ns();
+    come_back(a);
+    return false;
+  }
   a.saved = n;
   a.lease = 0;
   most_saved_ = std::max(most_saved_, n);
@@ -69,7 +87,6 @@ bool Governor::copy_out(Account& a) {
   telemetry_->add(a.id, kCopiesOut, 1);
   note_saved(a);
   telemetry_->event(a.id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
-  pump();
   return true;
 }
 
@@ -78,14 +95,17 @@ void Governor::note_saved(const Account& a) {
   telemetry_->header(kHeldTotal, held_ * page);
   telemetry_->slot(a.id, kHeld, held);
   telemetry_->slot(a.id, kCopiedOut, a.saved * page);
-  set_state(a, a.saved ? kIsCopiedOut : a.open ? kWaitingForMemory : kAtDoor);
+  State here = has_waiter(a) ? (a.open ? kWaitingForMemory : kAtDoor)
+               : a.open      ? kIterating
+                             : kSetUp;
+  set_state(a, a.saved ? kIsCopiedOut : here);
 }
 
-// Whether the job could go on beside what the others keep when they are at their doors.
-bool Governor::has_room_to_return(const Waiter& w) const {
-  const Account& a = accounts_[w.id];
-  uint64_t sum = a.saved + w.pages;
-  if (w.pages == 0) {
+// Whether the job could go on, with `pages` more, beside what the others keep when they are at
+// their doors.
+bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
+  uint64_t sum = a.saved + pages;
+  if (!a.open) {
     if (!leaves_room(a, a.saved, true)) return false;
     sum = std::max(a.saved, a.curve.known() ? a.curve.claim(0) : 0);
   }
@@ -96,11 +116,10 @@ bool Governor::has_room_to_return(const Waiter& w) const {
   return sum <= budget_;
 }
 
-// What may become of a waiter that was copied out: back with what it asked for, back without it
-// (refused), or nothing yet.
-Governor::Verdict Governor::judge_return(const Waiter& w) {
-  const Account& a = accounts_[w.id];
-  uint64_t all = a.saved + w.pages;
+// What may become of a job that was copied out: back with the pages that it asked for, back without
+// them (refused), or nothing yet.
+Governor::Verdict Governor::judge_return(const Account& a, uint64_t pages) const {
+  uint64_t all = a.saved + pages;
   bool room = held_ + a.saved <= budget_;
   if (a.cancelled) return room ? Verdict::kImpossible : Verdict::kWait;
   if (!others_live(a)) {
@@ -108,7 +127,8 @@ Governor::Verdict Governor::judge_return(const Waiter& w) {
     return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
   }
   if (held_ + all > budget_) return Verdict::kWait;
-  if (w.pages == 0) return !others_open(a) && has_room_to_return(w) ? Verdict::kGo : Verdict::kWait;
+  if (!a.open)
+    return !others_open(a) && has_room_to_return(a, pages) ? Verdict::kGo : Verdict::kWait;
   uint64_t after = a.held.load(std::memory_order_relaxed) + all;
   bool safe = !others_open(a) || safe_after(a, all, std::max(claim_of(a), after), budget_);
   return safe ? Verdict::kGo : Verdict::kWait;
@@ -119,15 +139,9 @@ Governor::Verdict Governor::judge_return(const Waiter& w) {
 bool Governor::try_return(Waiter& w) {
   Account& a = accounts_[w.id];
   if (!a.saved) return false;
-  Verdict verdict = judge_return(w);
+  Verdict verdict = judge_return(a, w.pages);
   if (verdict == Verdict::kWait) return false;
-  pool_.restore(a.id);
-  uint64_t n = std::exchange(a.saved, 0);
-  if (verdict == Verdict::kGo) n += w.pages;
-  uint64_t held = a.held.load(std::memory_order_relaxed);
-  add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
-  note_saved(a);
-  parked_changed_.notify_all();
+  restore(a, verdict == Verdict::kGo ? w.pages : 0);
   w.refused = verdict == Verdict::kImpossible;
   if (w.pages == 0 && !w.refused) return false;  // its door opens as any other
   if (!w.refused) w.granted_ns = now_ns();
@@ -135,11 +149,22 @@ bool Governor::try_return(Waiter& w) {
   return true;
 }
 
+void Governor::restore(Account& a, uint64_t more) {
+  pool_.restore(a.id);
+  uint64_t n = std::exchange(a.saved, 0) + more, held = a.held.load(std::memory_order_relaxed);
+  add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
+  note_saved(a);
+  come_back(a);
+}
+
 // By the sampler, so that no thread that frees has to copy.
 void Governor::bring_back() {
   if (parked_for_) return;
   for (auto* waiters : {&memory_waiters_, &door_waiters_})
     std::erase_if(*waiters, [&](Waiter* w) { return try_return(*w); });
+  for (uint32_t id = 1; id <= jobs_; ++id)
+    if (Account& a = accounts_[id]; rests_away(a) && judge_return(a, 0) != Verdict::kWait)
+      restore(a, 0);
   if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved > 0; }))
     most_saved_ = 0;
 }

@@ -298,7 +298,7 @@ void Governor::stop_for_fork(uint32_t id) {
   if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
   ++a.waiting_threads;
   parked_changed_.notify_all();
-  parked_changed_.wait(lock, [&] { return !parked_for_ || a.cancelled; });
+  parked_changed_.wait(lock, [&] { return (!parked_for_ || a.cancelled) && !a.away; });
   --a.waiting_threads;
 }
 

@@ -20,9 +20,13 @@ const Python python;
 
 }  // namespace
 
-GilReleased::GilReleased() {
+bool holds_gil() {
   const Python& p = python;
-  if (p.check && p.running && p.save && p.restore && p.running() && p.check()) state_ = p.save();
+  return p.check && p.running && p.save && p.restore && p.running() && p.check();
+}
+
+GilReleased::GilReleased() {
+  if (holds_gil()) state_ = python.save();
 }
 
 GilReleased::~GilReleased() {

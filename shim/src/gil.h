@@ -3,6 +3,8 @@
 
 namespace gpushare {
 
+bool holds_gil();  // this thread, where there is a Python
+
 class GilReleased {
  public:
   GilReleased();  // releases the GIL if this thread holds it

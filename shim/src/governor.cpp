@@ -157,7 +157,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   telemetry_->event(id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
   if (saved && !a.saved) {  // nothing is away any more
     note_saved(a);
-    parked_changed_.notify_all();
+    come_back(a);
   }
   pump();
 }
@@ -259,6 +259,7 @@ void Governor::tick() {
   drop_leases_that_last();
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
+  change_places();
 }
 
 PoolState Governor::pool_state() {

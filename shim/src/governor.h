@@ -100,6 +100,11 @@ class Governor {
   // and waits until it is back.
   void thread_enters(uint32_t id);
   void thread_leaves(uint32_t id);
+  // Between these the calling thread, one of the job's, uses nothing that the job holds. end_rest
+  // is false where that is away: rest_until_back, then, without any lock that others may want.
+  void begin_rest(uint32_t id);
+  bool end_rest(uint32_t id);
+  void rest_until_back(uint32_t id);
   void mark(uint32_t id);
   // A node of an autograd graph was made: the first one ends the set-up, and the last one that
   // `watch` asked for ends an iteration.
@@ -262,17 +267,27 @@ class Governor {
   void publish_memory(const Account& a);
   bool all_parked(uint32_t except, bool set_up_too) const;
   bool stuck(bool among_open) const;
-  bool all_threads_wait() const;
+  bool all_threads_wait(bool or_rest) const;
   void resolve_wedge();
 
-  bool has_room_to_return(const Waiter& w) const;
+  bool has_room_to_return(const Account& a, uint64_t pages) const;
   void start_job(Account& a);
+  bool stands_still(const Account& a) const;
+  bool send_away(Account& a);
+  void come_back(Account& a);
+  bool can_leave(const Account& a) const;
   bool may_leave(const Waiter& w) const;
   bool would_help(const Waiter& w, uint64_t more) const;
   Waiter* find_leaver() const;
   bool copy_out(Account& a);
+  bool take_out(Account& a);
+  void restore(Account& a, uint64_t more);
+  bool has_waiter(const Account& a) const;
+  bool rests_away(const Account& a) const;
+  bool makes_room_for(const Account& a, uint64_t pages) const;
+  void change_places();
   void note_saved(const Account& a);
-  Verdict judge_return(const Waiter& w);
+  Verdict judge_return(const Account& a, uint64_t pages) const;
   bool try_return(Waiter& w);
   void bring_back();
 
@@ -291,6 +306,8 @@ class Governor {
   std::condition_variable parked_changed_, changed_;
   uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
+  // What change_places saw last, and when it was otherwise.
+  uint64_t blocks_seen_ = 0, iterations_seen_ = 0, moved_ns_ = 0, ended_ns_ = 0;
   Order order_ = Order::kFifo;
   uint64_t quantum_ns_ = 0;
   uint64_t split_ = Segments::kNone;

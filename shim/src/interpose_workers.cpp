@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime.h"
 #include "switches.h"
 #include "torch_symbols.h"
 
@@ -21,6 +22,18 @@ class Switches {
 
  private:
   uint32_t before_;
+};
+
+// A task of the job, until it has ended or thrown: nobody may take away what it computes with.
+class Task {
+ public:
+  explicit Task(std::atomic<uint32_t>& tasks) : tasks_(tasks) {}
+  ~Task() { --tasks_; }
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+ private:
+  std::atomic<uint32_t>& tasks_;
 };
 
 struct Region {
@@ -53,7 +66,12 @@ GS_EXPORT void launch(std::function<void()> task) {
       reinterpret_cast<Real>(in_torch("_ZN2at6launchESt8functionIFvvEE", "pool of tasks"));
   uint32_t account = switch_account;
   if (!account) return real(std::move(task));
-  real([task = std::move(task), account] {
+  gpushare::Runtime* r = gpushare::runtime();
+  if (!r) return real(std::move(task));
+  std::atomic<uint32_t>& tasks = r->governor().account(account).tasks;
+  ++tasks;
+  real([task = std::move(task), account, &tasks] {
+    Task counted(tasks);
     Switches switches(account);
     task();
   });

@@ -97,6 +97,8 @@ Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) cons
 Shut Governor::shut_by_memory_waiters(bool only_saved) const {
   for (const Waiter* w : memory_waiters_)
     if ((accounts_[w->id].saved || !only_saved) && has_a_place(*w)) return {kMemoryFirst, w->id};
+  for (const Account& o : accounts())
+    if (rests_away(o) && has_room_to_return(o, 0)) return {kMemoryFirst, o.id};
   return {};
 }
 

@@ -106,6 +106,7 @@ struct ThreadState {
   uint32_t account;
   int32_t no_wait;
   bool collecting;  // garbage, in Python
+  bool entered;     // counted among its job's threads
   void* cpu_generator;
   void* cuda_generator;  // and the stream: null where torch's own answers
   Stream cuda_stream;

@@ -223,10 +223,12 @@ bool Governor::stuck(bool among_open) const {
   return any && !(memory_waiters_.empty() && door_waiters_.empty());
 }
 
-// Whether each thread of each job waits here.
-bool Governor::all_threads_wait() const {
-  return std::ranges::all_of(accounts(), [](const Account& a) {
-    return !a.id || !a.live_job() || a.threads == a.waiting_threads;
+// Whether each thread of each job waits here. One that rests may wake and free something, though
+// what it waits for is mostly one that waits here.
+bool Governor::all_threads_wait(bool or_rest) const {
+  return std::ranges::all_of(accounts(), [&](const Account& a) {
+    if (!a.id || !a.live_job()) return true;
+    return or_rest ? stands_still(a) : a.threads == a.waiting_threads;
   });
 }
 
@@ -242,7 +244,7 @@ void Governor::resolve_wedge() {
     return;
   }
   if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
-  uint64_t patience = all_threads_wait() ? kSureWedgeNs : kWedgeNs;
+  uint64_t patience = all_threads_wait(true) ? kSureWedgeNs : kWedgeNs;
   uint64_t quiet = now - std::max(wedged_since_ns_, last_free_ns_);
   if (quiet < patience) return;
   Waiter* victim = nullptr;
@@ -261,7 +263,7 @@ void Governor::resolve_wedge() {
   }
   Waiter* leaver = find_leaver();
   bool left = leaver && copy_out(accounts_[leaver->id]);
-  if (!left && !all_threads_wait() && quiet < kHopeNs) return;
+  if (!left && !all_threads_wait(false) && quiet < kHopeNs) return;
   wedged_since_ns_ = 0;
   if (left || (!victim && in_iterations)) return;
   for (Waiter* w : door_waiters_)

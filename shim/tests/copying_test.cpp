@@ -84,6 +84,14 @@ struct Wedge {
         j->end();
       });
   }
+  // It has its pages once job 1 has left, and keeps them until it is told to go on.
+  void two_asks_and_stays(const std::atomic<bool>& go_on) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) two.take();
+      while (!go_on) std::this_thread::sleep_for(milliseconds(1));
+      two.end();
+    });
+  }
   uint32_t wait_for_leaver() {
     for (int n = 0; n < 600; ++n) {
       for (uint32_t id : {1u, 2u})
@@ -139,6 +147,102 @@ void a_second_thread_keeps_a_job_in() {
   CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) == 0);
 }
 
+// Its second thread wakes while the job is away, and goes on when it is back.
+void a_second_thread_that_rests_lets_a_job_leave() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  std::atomic<bool> go_on{false}, awake{false};
+  for (uint32_t id : {1u, 2u}) {
+    governor.thread_enters(id);
+    governor.begin_rest(id);
+  }
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    wedge.one.end();
+  });
+  wedge.two_asks_and_stays(go_on);
+  CHECK(wedge.wait_for_leaver() == 1);
+  CHECK(governor.end_rest(2) && !governor.end_rest(1));
+  std::thread sleeper([&] {
+    governor.rest_until_back(1);
+    awake = true;
+    governor.thread_leaves(1);
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!awake);
+  go_on = true;
+  sleeper.join();
+  wedge.join();
+  CHECK(governor.account(1).resting == 0 && governor.account(2).resting == 0);
+}
+
+// Job 1 is away with the thread whose answer job 2 waits for, asleep: they change places.
+void who_needs_a_thread_that_is_away_makes_room() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  std::atomic<bool> asked{false}, answered{false};
+  governor.thread_enters(1);
+  governor.begin_rest(1);
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.two.take();
+    governor.begin_rest(2);
+    asked = true;
+    while (!answered) std::this_thread::sleep_for(milliseconds(1));
+    if (!governor.end_rest(2)) governor.rest_until_back(2);
+    wedge.two.end();
+  });
+  wedge.threads.emplace_back([&] {
+    while (!asked) std::this_thread::sleep_for(milliseconds(1));
+    if (!governor.end_rest(1)) governor.rest_until_back(1);
+    answered = true;
+    governor.thread_leaves(1);
+  });
+  wedge.join();
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) == 1 && wedge.w.telemetry.slot(2, kCopiesOut) == 1);
+}
+
+// A task of torch's own threads computes with what the job holds.
+void a_task_keeps_a_job_in() {
+  Wedge wedge;
+  for (uint32_t id : {1u, 2u}) wedge.w.governor.account(id).tasks = 1;
+  wedge.both_ask(10);
+  wedge.join();
+  CHECK(wedge.refused == 1);
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) == 0);
+}
+
+// Each job has a thread that rests and reads the job's first page in turn: it never reads what has
+// left.
+void threads_that_rest_and_read() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  for (WritingJob* job : {&wedge.one, &wedge.two}) {
+    governor.thread_enters(job->id);
+    wedge.threads.emplace_back([&governor, job] {
+      std::atomic<bool> ending{false};
+      std::thread reader([&, first = job->words(job->pages[0])] {
+        for (uint64_t mark = first[0]; !ending;) {
+          governor.begin_rest(job->id);
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+          if (!governor.end_rest(job->id)) governor.rest_until_back(job->id);
+          for (size_t i = 0; i < kPage / 8; ++i) CHECK(first[i] == mark + i);
+        }
+      });
+      for (int n = 0; n < 16; ++n) job->take();
+      while (job->pages.size() > 1) job->give();
+      ending = true;
+      reader.join();
+      job->end();
+    });
+  }
+  wedge.join();
+  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) > 0);
+}
+
 // Job 1 holds more than it claimed, so it leaves. A finalizer that another job's thread runs may
 // free what has left, and a thread that begins to work for the job waits until it is back.
 void what_has_left_can_be_freed_and_is_not_used() {
@@ -151,11 +255,7 @@ void what_has_left_can_be_freed_and_is_not_used() {
     wedge.one.written.erase(wedge.one.written.begin());
     wedge.one.end();
   });
-  wedge.threads.emplace_back([&] {
-    for (int n = 0; n < 10; ++n) wedge.two.take();
-    while (!go_on) std::this_thread::sleep_for(milliseconds(1));
-    wedge.two.end();
-  });
+  wedge.two_asks_and_stays(go_on);
   CHECK(wedge.wait_for_leaver() == 1);
   CHECK(wedge.w.telemetry.slot(1, kState) == kIsCopiedOut);
   CHECK(wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
@@ -313,6 +413,10 @@ int main() {
   two_that_outgrow_their_claims_at_once();
   for (int n = 0; n < 5; ++n) who_left_in_its_iteration_comes_back_first();
   a_second_thread_keeps_a_job_in();
+  a_second_thread_that_rests_lets_a_job_leave();
+  who_needs_a_thread_that_is_away_makes_room();
+  a_task_keeps_a_job_in();
+  for (int n = 0; n < 16; ++n) threads_that_rest_and_read();
   what_has_left_can_be_freed_and_is_not_used();
   a_job_at_its_door_leaves(true);
   a_job_at_its_door_leaves(false);

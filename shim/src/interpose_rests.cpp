@@ -1,0 +1,174 @@
+// The waits of the interpreter, and of those of its modules that sleep for a script, as rests
+// (rests.cpp). They are libc's; only Python's calls of them are taken over, so a wait inside an
+// operator is none: others may compute for it meanwhile.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "api.h"
+#include "calls.h"
+#include "gil.h"
+
+namespace {
+using namespace gpushare;
+
+// Not as this library would call it: where it is part of the program, that call is taken over too.
+template <typename Function>
+Function* libc(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// The job whose memory is safe from the calling thread while it sleeps; 0: none. Who keeps the GIL
+// can't rest, nor who has a lock in hand that other jobs may want: they could not go on.
+uint32_t resting_job() {
+  const ThreadState& t = thread_state;
+  bool rests = t.entered && t.no_wait <= 0 && !t.collecting && active() && !holds_gil();
+  return rests ? t.account : 0;
+}
+
+template <typename Call>
+int rest(Call call) {
+  uint32_t job = resting_job();
+  if (!job) return call();
+  Governor& governor = active()->governor();
+  governor.begin_rest(job);
+  int result = call(), error = errno;
+  if (!governor.end_rest(job)) governor.rest_until_back(job);
+  errno = error;
+  return result;
+}
+
+// What was taken while the memory is away is given back until it is there: another job may want
+// the same lock.
+template <typename Call>
+int rest_for(sem_t* semaphore, Call call) {
+  if (sem_trywait(semaphore) == 0) return 0;
+  uint32_t job = resting_job();
+  if (!job) return call();
+  Governor& governor = active()->governor();
+  for (;;) {
+    governor.begin_rest(job);
+    int result = call(), error = errno;
+    bool over = governor.end_rest(job);
+    if (!over) {
+      if (result == 0) sem_post(semaphore);
+      governor.rest_until_back(job);
+    }
+    errno = error;
+    // Who was late may find it now.
+    if (over || (result != 0 && error != ETIMEDOUT)) return result;
+  }
+}
+
+int plain_wait(sem_t* s) {
+  static const auto real = libc<decltype(sem_wait)>("sem_wait");
+  return rest_for(s, [&] { return real(s); });
+}
+
+int timed_wait(sem_t* s, const timespec* until) {
+  static const auto real = libc<decltype(sem_timedwait)>("sem_timedwait");
+  return rest_for(s, [&] { return real(s, until); });
+}
+
+int clock_wait(sem_t* s, clockid_t clock, const timespec* until) {
+  static const auto real = libc<int(sem_t*, clockid_t, const timespec*)>("sem_clockwait");
+  return rest_for(s, [&] { return real(s, clock, until); });
+}
+
+int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {
+  static const auto real = libc<decltype(clock_nanosleep)>("clock_nanosleep");
+  return rest([&] { return real(clock, flags, time, left); });
+}
+
+int poll_files(pollfd* files, nfds_t n, int timeout_ms) {
+  static const auto real = libc<decltype(poll)>("poll");
+  return rest([&] { return real(files, n, timeout_ms); });
+}
+
+int select_files(int n, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
+  static const auto real = libc<decltype(select)>("select");
+  return rest([&] { return real(n, read, write, except, timeout); });
+}
+
+int wait_for_events(int set, epoll_event* events, int most, int timeout_ms) {
+  static const auto real = libc<decltype(epoll_wait)>("epoll_wait");
+  return rest([&] { return real(set, events, most, timeout_ms); });
+}
+
+pid_t wait_for_child(pid_t child, int* status, int options) {
+  static const auto real = libc<decltype(waitpid)>("waitpid");
+  return rest([&] { return real(child, status, options); });
+}
+
+pid_t wait_for_usage(pid_t child, int* status, int options, rusage* usage) {
+  static const auto real = libc<pid_t(pid_t, int*, int, rusage*)>("wait4");
+  return rest([&] { return real(child, status, options, usage); });
+}
+
+// Whether reading would wait until something comes, however long.
+bool would_wait(int file) {
+  pollfd wanted{file, POLLIN, 0};
+  if (poll(&wanted, 1, 0) != 0) return false;
+  timeval longest{};
+  socklen_t bytes = sizeof longest;
+  bool limited = getsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &longest, &bytes) == 0 &&
+                 (longest.tv_sec || longest.tv_usec);
+  return !limited && !(fcntl(file, F_GETFL) & O_NONBLOCK);
+}
+
+// Waits for what is to be read, but reads when the memory is there, as it may be read into it.
+// False: it failed.
+bool wait_to_read(int file) {
+  if (!resting_job() || !would_wait(file)) return true;
+  pollfd wanted{file, POLLIN, 0};
+  return poll_files(&wanted, 1, -1) >= 0;
+}
+
+ssize_t read_file(int file, void* to, size_t bytes) {
+  static const auto real = libc<decltype(read)>("read");
+  return !bytes || wait_to_read(file) ? real(file, to, bytes) : -1;
+}
+
+ssize_t receive(int file, void* to, size_t bytes, int flags) {
+  static const auto real = libc<decltype(recv)>("recv");
+  bool at_once = !bytes || (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE));
+  return at_once || wait_to_read(file) ? real(file, to, bytes, flags) : -1;
+}
+
+template <typename Function>
+Redirection to(const char* name, Function* function) {
+  return {name, reinterpret_cast<void*>(function)};
+}
+
+}  // namespace
+
+extern "C" int gs_rests_watch(void) {
+  const Redirection locks[] = {
+      to("sem_wait", plain_wait),
+      to("sem_timedwait", timed_wait),
+      to("sem_clockwait", clock_wait),
+  };
+  const Redirection others[] = {
+      to("clock_nanosleep", sleep_by_clock),
+      to("poll", poll_files),
+      to("select", select_files),
+      to("epoll_wait", wait_for_events),
+      to("waitpid", wait_for_child),
+      to("wait4", wait_for_usage),
+      to("read", read_file),
+      to("recv", receive),
+  };
+  // The program is Python itself where it has no library of its own.
+  const char* const callers[] = {"", "libpython3", "select.", "_multiprocessing.", "_socket."};
+  int found = redirect(callers, locks);
+  return found ? found + redirect(callers, others) : 0;
+}

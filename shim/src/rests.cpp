@@ -1,0 +1,99 @@
+// Rests: a thread that sleeps in one of the interpreter's own waits (for a lock, a moment, a
+// descriptor) touches nothing of its job's memory, so that may leave meanwhile. Who wakes while it
+// is away rests on until it is back. Collectors of garbage call this a safe region.
+//
+// A rest begins and ends without a lock. Who copies out says so (`away`) before it counts who
+// rests, and who ends a rest is no longer counted before it looks whether the memory is away: at
+// least one of the two sees the other.
+//
+// Jobs may need each other's threads: for a lock of a module that they share, or for an answer of a
+// thread that such a module has started in the job that came first. So where nothing moves while
+// one is away, it changes places with one that stands still. A job that leaves like this may have
+// nobody who waits here; it comes back as who left in its iteration does.
+#include <algorithm>
+#include <utility>
+
+#include "clock.h"
+#include "governor.h"
+
+namespace gpushare {
+
+namespace {
+constexpr uint64_t kNothingMovesNs = 1000000000;         // no block was made or freed
+constexpr uint64_t kNoIterationNs = 30 * 1000000000ull;  // none ended, whatever threads do beside
+}  // namespace
+
+void Governor::begin_rest(uint32_t id) { accounts_[id].resting.fetch_add(1); }
+
+bool Governor::end_rest(uint32_t id) {
+  Account& a = accounts_[id];
+  a.resting.fetch_sub(1);
+  if (!a.away) return true;
+  a.resting.fetch_add(1);
+  return false;
+}
+
+void Governor::rest_until_back(uint32_t id) {
+  Account& a = accounts_[id];
+  Lock lock(mutex_);
+  parked_changed_.wait(lock, [&] { return !a.away; });
+  a.resting.fetch_sub(1);
+}
+
+// Whether each of the job's threads waits here or rests, and nothing computes for them.
+bool Governor::stands_still(const Account& a) const {
+  return a.threads == a.waiting_threads + a.resting && a.tasks == 0;
+}
+
+bool Governor::has_waiter(const Account& a) const {
+  auto of_it = [&](const Waiter* w) { return w->id == a.id; };
+  return std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it);
+}
+
+bool Governor::rests_away(const Account& a) const { return a.saved && !has_waiter(a); }
+
+// Whether the job may leave for one that has `pages` to bring back.
+bool Governor::makes_room_for(const Account& a, uint64_t pages) const {
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  return a.live_job() && held_ - held + pages <= budget_ && can_leave(a);
+}
+
+void Governor::change_places() {
+  uint64_t now = now_ns(), blocks = 0, iterations = 0;
+  bool any_away = false, still = true;
+  for (const Account& a : accounts()) {
+    blocks += a.allocations + a.frees;
+    iterations += telemetry_->slot(a.id, kIterations);
+    any_away |= a.saved > 0;
+    still &= !a.id || !a.live_job() || a.saved || stands_still(a);
+  }
+  if (std::exchange(blocks_seen_, blocks) != blocks) moved_ns_ = now;
+  if (std::exchange(iterations_seen_, iterations) != iterations) ended_ns_ = now;
+  if (!any_away || parked_for_) moved_ns_ = ended_ns_ = now;
+  bool moves = now - std::max(moved_ns_, last_free_ns_) < kNothingMovesNs;
+  if (!still || (moves && now - ended_ns_ < kNoIterationNs)) return;
+  for (uint32_t away = 1; away <= jobs_; ++away)
+    for (uint32_t id = 1; id <= jobs_; ++id) {
+      Account &here = accounts_[id], &other = accounts_[away];
+      if (!other.saved || !makes_room_for(here, other.saved) || !take_out(here)) continue;
+      restore(other, 0);
+      moved_ns_ = ended_ns_ = now;
+      pump();
+      return;
+    }
+}
+
+// Whether it stands still, and will until `come_back`.
+bool Governor::send_away(Account& a) {
+  a.away = true;
+  if (stands_still(a)) return true;
+  come_back(a);
+  return false;
+}
+
+void Governor::come_back(Account& a) {
+  a.away = false;
+  parked_changed_.notify_all();
+}
+
+}  // namespace gpushare
