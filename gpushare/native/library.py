@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 13
+API_VERSION = 14
 
 _shim: ctypes.CDLL | None = None
 
@@ -170,6 +170,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_refusal": (ctypes.c_char_p, (_PTR,)),
     "gs_sim_job_end": (None, (_PTR, _I32)),
     "gs_sim_tick": (None, (_PTR,)),
+    "gs_sim_look_at_doors": (None, (_PTR,)),
+    "gs_sim_next_look": (_U64, (_PTR,)),
     "gs_sim_version": (_U64, (_PTR,)),
     "gs_sim_split": (None, (_PTR, _U64)),
     "gs_sim_budget": (ctypes.c_char_p, (_PTR, _U64)),

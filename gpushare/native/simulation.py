@@ -12,6 +12,8 @@ from gpushare.native.doors import ORDERS
 from gpushare.native.library import NativeError, lib
 from gpushare.native.shim import POLICIES, PoolState
 
+_NEVER = 2**64 - 1
+
 
 class Answer(IntEnum):
     """What becomes of a step."""
@@ -139,6 +141,15 @@ class SimulatedGovernor:
     def tick(self) -> None:
         """What the sampler does every 10 ms: doors that progress alone has opened, and wedges."""
         self._shim.gs_sim_tick(self._handle)
+
+    def look_at_doors(self) -> None:
+        """What the sampler does when a start is planned."""
+        self._shim.gs_sim_look_at_doors(self._handle)
+
+    def next_look_ns(self) -> int | None:
+        """When a start is planned for though nothing else may happen then; None if no job waits for its moment."""
+        at_ns: int = self._shim.gs_sim_next_look(self._handle)
+        return None if at_ns == _NEVER else at_ns - 1  # as in `set_time`
 
     def version(self) -> int:
         """Rises when something changed that policies look at."""

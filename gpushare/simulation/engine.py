@@ -91,6 +91,7 @@ class Engine:
             self._settle()
         self._look()
         self._tick()
+        self._look_at_doors()
         self._planner.plan(self.now_s, self._accounts())
         self._settle()
         if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
@@ -161,6 +162,8 @@ class Engine:
         if self._waiting():
             quiet = bool(times) and self._ticked_s > self._happened_s
             times.append(self._ticked_s + _IDLE_TICK_S if quiet else self._next_tick())
+            if (planned_ns := self.governor.next_look_ns()) is not None:
+                times.append(planned_ns / 1e9)
         if self._planner.looks_at_pace:
             times.append(self._looked_s + self._planner.look_again_s)
         return max(self.now_s, min(times))
@@ -205,6 +208,11 @@ class Engine:
         if self._waiting() and self.now_s >= self._ticked_s + _TICK_S - _INSTANT_S:
             self._ticked_s = self.now_s
             self.governor.tick()
+
+    def _look_at_doors(self) -> None:
+        planned_ns = self.governor.next_look_ns()
+        if planned_ns is not None and planned_ns <= round(self.now_s * 1e9):
+            self.governor.look_at_doors()
 
     # Jobs
 

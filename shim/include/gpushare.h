@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 13
+#define GS_API_VERSION 14
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8                  // of iterations of a job
@@ -269,6 +269,9 @@ GS_EXPORT uint64_t gs_sim_ready(gs_sim* sim);
 GS_EXPORT const char* gs_sim_refusal(gs_sim* sim);
 GS_EXPORT void gs_sim_job_end(gs_sim* sim, gs_account job);  // all that it holds comes back
 GS_EXPORT void gs_sim_tick(gs_sim* sim);                     // what the sampler does every 10 ms
+// What it does when a start is planned, and when that is; UINT64_MAX: it is not.
+GS_EXPORT void gs_sim_look_at_doors(gs_sim* sim);
+GS_EXPORT uint64_t gs_sim_next_look(gs_sim* sim);
 GS_EXPORT uint64_t gs_sim_version(gs_sim* sim);
 GS_EXPORT const char* gs_sim_budget(gs_sim* sim, uint64_t bytes);  // why not, or ""
 GS_EXPORT void gs_sim_permit(gs_sim* sim, gs_account job, gs_account after, uint64_t ordinal,

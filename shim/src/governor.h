@@ -158,6 +158,11 @@ class Governor {
   void unless_copied_out(uint32_t id, const std::function<void()>& act);
   // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.
   void tick();
+  // Lets doors open when it is their time, though nothing else happens then: now, or whenever a
+  // start is planned until `end_ns`. `next_look`: when that is; kNotPredicted if none is.
+  void look_at_doors();
+  void look_at_doors_until(uint64_t end_ns);
+  uint64_t next_look() const;
   bool iterating_past_profile(uint32_t id);
   std::string check();
 
@@ -180,6 +185,8 @@ class Governor {
     WaitReasons reasons;
     uint64_t predicted_ns = kNotPredicted;  // that it will wait
     uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit
+    uint64_t look_ns = kNotPredicted;  // when its start is planned for
+    uint64_t planned_beside = 0;       // those who were under way then
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -251,7 +258,11 @@ class Governor {
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t forecast_wait(const Account& a) const;
+  uint64_t permit_wait(const Account& a, const Account& o) const;
+  uint64_t open_beside(const Account& a) const;
+  void plan_look(Waiter& w, Shut shut);
   int compare(const Account& a, const Account& b) const;
+  bool starts_apart(const Account& a, const Account& b) const;
   bool take_turns(const Account& a, const Account& b) const;
   bool keeps_turn(const Account& a) const;
   std::vector<Waiter*> doors_in_order() const;
@@ -303,8 +314,9 @@ class Governor {
   uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
   uint32_t forks_ = 0;       // of its threads at once
   std::atomic<bool> forking_{false};
-  std::condition_variable parked_changed_, changed_;
-  uint64_t most_saved_ = 0;  // largest of the accounts' `saved` since it was last nought
+  std::condition_variable parked_changed_, changed_, looks_changed_;
+  uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see
+  uint64_t most_saved_ = 0;   // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   // What change_places saw last, and when it was otherwise.
   uint64_t blocks_seen_ = 0, iterations_seen_ = 0, moved_ns_ = 0, ended_ns_ = 0;

@@ -10,7 +10,8 @@ namespace gpushare {
 namespace {
 
 constexpr double kLeastShare = 16;      // of the budget, that an iteration counts for at least
-constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for
+constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for, at the most
+constexpr uint64_t kFinestNs = 250000;  // between two of them
 constexpr uint64_t kMoments = 64;       // of an iteration, that are told apart
 
 double pages_beyond(uint64_t held, uint64_t residue) {
@@ -48,9 +49,15 @@ int Governor::compare(const Account& a, const Account& b) const {
   return 0;
 }
 
-bool Governor::take_turns(const Account& a, const Account& b) const {
+// Whether `a` starts only where no iteration of `b` is open. The other way round it may be
+// different.
+bool Governor::starts_apart(const Account& a, const Account& b) const {
   const Permit& p = a.permit[b.id];
   return policy_ == Policy::kTemporal || (p.valid && p.ordinal == kNever);
+}
+
+bool Governor::take_turns(const Account& a, const Account& b) const {
+  return starts_apart(a, b) && starts_apart(b, a);
 }
 
 // Whether the job that ran last may start once more although others wait for their turn.
@@ -159,9 +166,10 @@ uint64_t Governor::forecast_wait(const Account& a) const {
     longest = std::max(longest, end - std::min(end, u.elapsed_ns));
   }
   for (const Account& o : accounts())
-    if (o.open && o.id != a.id && take_turns(a, o)) return longest;
-  for (uint64_t moment = 1; moment < kMomentsAhead; ++moment) {
-    uint64_t ahead = longest * moment / kMomentsAhead;
+    if (o.open && o.id != a.id && starts_apart(a, o)) return longest;
+  uint64_t moments = std::min(kMomentsAhead, longest / kFinestNs);
+  for (uint64_t moment = 1; moment < moments; ++moment) {
+    uint64_t ahead = longest * moment / moments;
     std::vector<UnderWay> then;
     for (const UnderWay& u : running) then.push_back(later(u, ahead));
     if (fit_together(forecast_of_next(a), then, room_for_iterations(a))) return ahead;

@@ -70,7 +70,7 @@ void sample(Runtime& r, uint64_t slice_ns) {
 
 void run(Runtime* r, int32_t parent_pid) {
   for (uint64_t last = now_ns();;) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(kSliceNs));
+    r->governor().look_at_doors_until(last + kSliceNs);
     uint64_t now = now_ns();
     sample(*r, now - last);
     r->tick();

@@ -9,8 +9,9 @@ class Runtime;
 // Registers the calling thread as working for the account, so that its CPU time counts for it.
 void sampler_enter(uint32_t account);
 void sampler_leave();
-// A thread that ticks every 10 ms, without Python: telemetry, which iterations really advance (at
-// least 5 ms of CPU in the slice), wedges, and the end of the parent.
+// A thread without Python: it looks at doors when a start is planned, and every 10 ms at telemetry,
+// which iterations really advance (at least 5 ms of CPU in the slice), wedges, and the end of the
+// parent.
 void sampler_start(Runtime* runtime, int32_t parent_pid);
 
 }  // namespace gpushare

@@ -143,6 +143,11 @@ void Simulation::tick() {
   governor_->tick();
 }
 
+void Simulation::look_at_doors() {
+  OwnClock clock(&now_ns_);
+  governor_->look_at_doors();
+}
+
 std::string Simulation::set_budget(uint64_t pages) {
   OwnClock clock(&now_ns_);
   return governor_->set_budget(pages);

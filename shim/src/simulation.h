@@ -50,6 +50,8 @@ class Simulation {
   uint64_t ready() const;     // bit i: job i waits, and look() will say something else
   void end_job(uint32_t id);  // gives all back
   void tick();                // what the sampler does every 10 ms
+  void look_at_doors();       // and when a start is planned: at `next_look`
+  uint64_t next_look() const { return governor_->next_look(); }  // kNotPredicted: there is none
   std::string set_budget(uint64_t pages);
   void set_permit(uint32_t id, uint32_t after, Permit permit);
   void set_split(uint64_t pages);

@@ -78,6 +78,8 @@ void gs_sim_job_end(gs_sim* s, gs_account job) {
 }
 
 void gs_sim_tick(gs_sim* s) { s->tick(); }
+void gs_sim_look_at_doors(gs_sim* s) { s->look_at_doors(); }
+uint64_t gs_sim_next_look(gs_sim* s) { return s->next_look(); }
 uint64_t gs_sim_version(gs_sim* s) { return s->version(); }
 
 const char* gs_sim_budget(gs_sim* s, uint64_t bytes) {

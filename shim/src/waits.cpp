@@ -150,6 +150,7 @@ uint64_t Governor::pump() {
     if (a.saved) continue;
     if (Shut shut = opens ? shut_by(a, w) : Shut{}) {
       w->reasons.note(shut, now_ns);
+      plan_look(*w, shut);
       continue;
     }
     door_waiters_.remove(w);

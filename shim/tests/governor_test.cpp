@@ -3,6 +3,7 @@
 // a hang.
 #include <random>
 
+#include "../src/clock.h"
 #include "world.h"
 
 namespace {
@@ -114,6 +115,37 @@ void a_permit_is_progress_of_the_other() {
   one.give();
   t.join();
   CHECK(in);
+  one.end(), two.end();
+}
+
+// Job 2 may start in mid-iteration of job 1, where nobody frees anything and nobody ticks; who
+// looks at doors sleeps when that is planned.
+void a_planned_start_wakes_who_looks() {
+  World w(Policy::kZico, 100, false);
+  std::vector<uint64_t> times;
+  for (uint64_t i = 0; i < 20; ++i) times.push_back(i * 5000000);
+  for (uint32_t id : {1u, 2u}) {
+    w.governor.begin_job(0);
+    w.governor.set_curve(id, std::vector<uint32_t>(20, 20), times, 0);
+  }
+  w.governor.set_permit(2, 1, {true, 10, 0});
+  std::atomic<bool> in{false}, looked{false};
+  std::thread looks([&] {
+    w.governor.look_at_doors_until(now_ns() + 2000000000);
+    looked = true;
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  Job one{w, 1}, two{w, 2};
+  w.governor.mark(1), w.governor.pass_door(1);
+  std::thread opens([&] {
+    two.iterate(20, 0);
+    in = true;
+  });
+  while (w.telemetry.slot(2, kState) != kAtDoor) std::this_thread::sleep_for(milliseconds(1));
+  while (one.pages.size() < 12) one.take();
+  std::this_thread::sleep_for(milliseconds(500));
+  CHECK(in && !looked);
+  looks.join(), opens.join();
   one.end(), two.end();
 }
 
@@ -581,6 +613,7 @@ int main() {
   wrong_claims_end();
   a_permit_holds_the_door();
   a_permit_is_progress_of_the_other();
+  a_planned_start_wakes_who_looks();
   two_that_overlap_let_a_third_in();
   the_door_is_shut_for_each_thread();
   cancel_ends_a_wait();

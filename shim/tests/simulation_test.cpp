@@ -169,6 +169,77 @@ void doors_wait_where_jobs_take_turns() {
   }
 }
 
+// Job b starts between iterations of a alone, but a beside one of b.
+void only_who_takes_turns_has_a_quantum() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(a, b, {true, 0, 0}), s.set_permit(b, a, {true, kNever, 0});
+  s.set_order(Order::kFifo, 10 * kSecond);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  s.set_time(kSecond / 2);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// Two peaks don't fit. A start is looked at when its moment has come, though nothing happens then.
+void a_start_is_planned_for_its_moment() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(b, a, {true, kByForecast, 0});
+  CHECK(s.next_look() == kNotPredicted);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  uint64_t planned = s.next_look();
+  CHECK(planned >= kSecond && planned <= kSecond + kSecond / 8);
+  s.set_time(kSecond - kSecond / 8);
+  s.look_at_doors();
+  CHECK(s.look(b) == Answer::kWaits && s.next_look() == planned);
+  s.set_time(planned);
+  s.look_at_doors();
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK(s.next_look() == kNotPredicted);
+}
+
+// The allocation that a permit names comes late: it is looked for again and again.
+void a_start_is_planned_anew_where_others_are_late() {
+  Simulation s(Policy::kZico, kPage, 200);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permit(b, a, {true, 2, 0});
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  uint64_t planned = s.next_look();
+  CHECK(planned >= kSecond && planned <= kSecond + kSecond / 8);
+  for (int n = 0; n < 3; ++n) {
+    s.set_time(planned);
+    s.look_at_doors();
+    CHECK(s.look(b) == Answer::kWaits);
+    CHECK(s.next_look() > planned && s.next_look() <= planned + kSecond / 8);
+    planned = s.next_look();
+  }
+  CHECK(s.hold(a, 60) == Answer::kGo);
+  s.set_time(planned);
+  s.look_at_doors();
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// A plan stays until another iteration is under way as well, or the job has to wait for an event.
+void a_plan_is_for_those_under_way() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 20);
+  s.set_permit(b, a, {true, kByForecast, 0}), s.set_permit(b, c, {true, kByForecast, 0});
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  uint64_t planned = s.next_look();
+  s.set_time(kSecond / 2);
+  s.tick();
+  CHECK(s.next_look() == planned && planned < kSecond + kSecond / 8);
+  CHECK(s.door(c) == Answer::kGo);
+  s.tick();
+  CHECK(s.next_look() >= 2 * kSecond);  // a's peak has no room for both
+  s.set_permit(b, a, {true, kNever, 0});
+  CHECK(s.next_look() == kNotPredicted);
+}
+
 void the_lowest_rank_goes_first() {
   Simulation s(Policy::kTemporal, kPage, 300);
   uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
@@ -304,6 +375,10 @@ int main() {
   a_set_up_counts_what_others_keep();
   a_door_looks_at_all_that_are_under_way();
   doors_wait_where_jobs_take_turns();
+  only_who_takes_turns_has_a_quantum();
+  a_start_is_planned_for_its_moment();
+  a_start_is_planned_anew_where_others_are_late();
+  a_plan_is_for_those_under_way();
   the_lowest_rank_goes_first();
   nobody_passes_who_goes_first();
   the_order_is_fair_by_memory_and_time();

@@ -65,6 +65,13 @@ MUTANTS = [
         "if (false)",
     ),
     ("simulation", "openings.cpp", "if (order < 0) return {kBehind, last.id};", ""),
+    ("simulation", "openings.cpp", "starts_apart(a, b) && starts_apart(b, a)", "starts_apart(a, b)"),
+    ("simulation", "waits.cpp", "plan_look(*w, shut);", ""),
+    ("simulation", "planned_looks.cpp", "shut.why != kShift || ", ""),
+    ("simulation", "planned_looks.cpp", "w.look_ns > now && ", ""),
+    ("simulation", "planned_looks.cpp", " && w.planned_beside == beside", ""),
+    ("simulation", "planned_looks.cpp", "by_forecast ? forecast_wait(a) : ", ""),
+    ("governor", "planned_looks.cpp", "if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();", ""),
     ("simulation", "openings.cpp", "if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};", ""),
     (
         "simulation",

@@ -1,6 +1,7 @@
 """Schedules whose figures follow from the shapes alone."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -150,3 +151,41 @@ def test_many_equal_jobs_do_not_stall(
     assert outcome.stp >= least
     shares = [job.work_s for job in outcome.jobs]
     assert max(shares) <= 1.2 * min(shares)
+
+
+def flat(name: str) -> SimulatedJob:
+    """It holds much from 0.2 to 0.65 of its iteration, and too much beside that until 0.87; nothing happens between."""
+    held = (160, 210, 160, 140)
+    return SimulatedJob(
+        name=name,
+        held_bytes=tuple(pages * PAGE for pages in held),
+        time_s=(0.0, 0.2, 0.65, 0.87),
+        iteration_s=1.0,
+        residue_bytes=0,
+        iterations=40,
+    )
+
+
+@pytest.mark.parametrize("policy", ["zico", "waterwave"])
+def test_a_start_comes_in_its_moment_though_nobody_frees_anything_then(policy: str) -> None:
+    outcome = run([flat("a"), flat("b")], (360 + HEADROOM) * PAGE, policy)
+    assert outcome.stp == pytest.approx(1 / (0.87 - 0.2), abs=0.06)
+    assert sum(job.memory_wait_s for job in outcome.jobs) < 0.05 * outcome.duration_s
+
+
+def hastened(job: SimulatedJob, iteration_s: float, iterations: int) -> SimulatedJob:
+    times = tuple(iteration_s / job.iteration_s * t for t in job.time_s)
+    return replace(job, iteration_s=iteration_s, time_s=times, iterations=iterations)
+
+
+@pytest.mark.parametrize(
+    ("peak", "peaks", "short_s", "least"), [(400, 0.9, 0.05, 1.8), (800, 0.82, 0.02, 1.6)]
+)
+def test_who_starts_only_between_iterations_of_another_is_passed_once_all_the_same(
+    peak: int, peaks: float, short_s: float, least: float
+) -> None:
+    large = hastened(triangle("large", peak=peak), 0.1, 200)
+    short = hastened(flat("short"), short_s, round(20 / short_s))
+    outcome = run([large, short], budget(peaks, peak + 210), "waterwave")
+    assert max(job.most_passed for job in outcome.jobs) <= 1
+    assert outcome.stp > least
