@@ -123,7 +123,7 @@ bool Governor::come_to_door(Waiter& w) {
   w.reasons.begin(w.since_ns, shut);
   door_waiters_.push_back(&w);
   if (w.first) {
-    if (decisions_.on()) w.predicted_ns = forecast_wait(a);
+    if (decisions_.on()) w.predicted_ns = planned_wait(a, shut);
     set_state(a, kAtDoor);
     telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
     pump();

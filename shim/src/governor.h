@@ -185,8 +185,10 @@ class Governor {
     WaitReasons reasons;
     uint64_t predicted_ns = kNotPredicted;  // that it will wait
     uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit
-    uint64_t look_ns = kNotPredicted;  // when its start is planned for
-    uint64_t planned_beside = 0;       // those who were under way then
+    bool plans = false;   // its start; else it waits for an event
+    uint64_t look_ns = kNotPredicted;  // when that is planned for
+    uint64_t planned_for = 0;          // what kept it then, and beside whom
+    uint64_t in_vain = 0;              // how long until the next look at least
     std::condition_variable wake;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -259,7 +261,8 @@ class Governor {
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t forecast_wait(const Account& a) const;
   uint64_t permit_wait(const Account& a, const Account& o) const;
-  uint64_t open_beside(const Account& a) const;
+  uint64_t planned_wait(const Account& a, Shut shut) const;
+  uint64_t planned_for(const Account& a, Shut shut) const;
   void plan_look(Waiter& w, Shut shut);
   int compare(const Account& a, const Account& b) const;
   bool starts_apart(const Account& a, const Account& b) const;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kLeastShare = 16;      // of the budget, that an iteration counts for at least
 constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for, at the most
-constexpr uint64_t kFinestNs = 250000;  // between two of them
-constexpr uint64_t kMoments = 64;       // of an iteration, that are told apart
+constexpr uint64_t kFinestNs = 250000, kFinestShare = 1024;  // of the wait: how exact that is
+constexpr uint64_t kMoments = 64;                            // of an iteration, that are told apart
 
 double pages_beyond(uint64_t held, uint64_t residue) {
   return held > residue ? static_cast<double>(held - residue) : 0.0;
@@ -167,14 +167,24 @@ uint64_t Governor::forecast_wait(const Account& a) const {
   }
   for (const Account& o : accounts())
     if (o.open && o.id != a.id && starts_apart(a, o)) return longest;
-  uint64_t moments = std::min(kMomentsAhead, longest / kFinestNs);
-  for (uint64_t moment = 1; moment < moments; ++moment) {
+  const Forecast& next = forecast_of_next(a);
+  uint64_t room = room_for_iterations(a);
+  std::vector<UnderWay> then(running.size());
+  auto fits = [&](uint64_t ahead) {
+    std::ranges::transform(running, then.begin(), [&](UnderWay u) { return later(u, ahead); });
+    return fit_together(next, then, room);
+  };
+  uint64_t moments = std::max<uint64_t>(1, std::min(kMomentsAhead, longest / kFinestNs));
+  uint64_t before = 0, at = longest;
+  for (uint64_t moment = 1; moment < moments && at == longest; ++moment) {
     uint64_t ahead = longest * moment / moments;
-    std::vector<UnderWay> then;
-    for (const UnderWay& u : running) then.push_back(later(u, ahead));
-    if (fit_together(forecast_of_next(a), then, room_for_iterations(a))) return ahead;
+    (fits(ahead) ? at : before) = ahead;
   }
-  return longest;
+  while (at - before > std::max(kFinestNs, longest / kFinestShare)) {
+    uint64_t middle = before + (at - before) / 2;
+    (fits(middle) ? at : before) = middle;
+  }
+  return at;
 }
 
 // A permit says from which point of another's iteration on this one is forecast to run through.

@@ -9,8 +9,10 @@
 namespace gpushare {
 
 namespace {
-constexpr uint64_t kLeastNs = 100000, kLeastShare = 64;  // of an iteration, from a look to the next
-}
+constexpr uint64_t kLeastNs = 250000, kMostNs = 10000000;     // from a look in vain to the next one
+constexpr uint64_t kBetweenLooksNs = 250000, kPumpShare = 4;  // of which a pump may be one
+constexpr uint64_t kMixed = 0x9e3779b97f4a7c15;
+}  // namespace
 
 // How long until the iteration under way has come to the point that the job's permit names.
 uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
@@ -18,37 +20,43 @@ uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
   if (ordinal == 0 || ordinal > o.curve.length()) return kNotPredicted;
   UnderWay there = under_way(o.forecast, o.curve, o.recorder.ordinal(), o.recorder.since(now_ns()));
   uint64_t at = o.curve.time(static_cast<uint32_t>(ordinal) - 1);
-  return std::max(at - std::min(at, there.elapsed_ns), o.curve.duration_ns() / kLeastShare);
+  return at - std::min(at, there.elapsed_ns);
 }
 
-// Tells one set of open iterations from another.
-uint64_t Governor::open_beside(const Account& a) const {
-  uint64_t all = 1;
+// How long until the door is planned to open, for all that is known now; see `forecast_wait`.
+uint64_t Governor::planned_wait(const Account& a, Shut shut) const {
+  bool by_permit = shut.why == kShift && a.permit[shut.by].ordinal != kByForecast;
+  return by_permit ? permit_wait(a, accounts_[shut.by]) : forecast_wait(a);
+}
+
+// Tells one thing to wait for, beside one set of open iterations, from another.
+uint64_t Governor::planned_for(const Account& a, Shut shut) const {
+  uint64_t all = kMixed * shut.by + a.permit[shut.by].ordinal;
   for (const Account& o : accounts())
-    if (o.open && !o.saved && o.id != a.id) all = all * 0x9e3779b97f4a7c15 + o.opened_ns;
+    if (o.open && !o.saved && o.id != a.id) all = all * kMixed + o.opened_ns;
   return all;
 }
 
 // What was planned stays as long as the same iterations are under way and its time has not come.
+// Where those are late it is looked at again, ever more seldom: ticks see to the rest.
 void Governor::plan_look(Waiter& w, Shut shut) {
-  if (shut.why != kShift || !w.first) {
-    w.look_ns = kNotPredicted;
-    return;
-  }
+  w.plans = shut.why == kShift && w.first;
+  if (!w.plans || comes_again_) return;  // who comes again is about to open something, or to wait
   const Account& a = accounts_[w.id];
-  uint64_t now = now_ns(), beside = open_beside(a);
-  if (w.look_ns != kNotPredicted && w.look_ns > now && w.planned_beside == beside) return;
-  bool by_forecast = a.permit[shut.by].ordinal == kByForecast;
-  uint64_t wait = by_forecast ? forecast_wait(a) : permit_wait(a, accounts_[shut.by]);
-  w.planned_beside = beside;
-  w.look_ns = wait == kNotPredicted ? wait : now + std::max(wait, kLeastNs);
+  uint64_t now = now_ns(), beside = planned_for(a, shut);
+  bool same = w.planned_for == beside;
+  if (same && w.look_ns > now) return;
+  w.in_vain = same ? std::min(2 * w.in_vain, kMostNs) : kLeastNs;
+  w.planned_for = beside;
+  uint64_t wait = planned_wait(a, shut);
+  w.look_ns = wait == kNotPredicted ? wait : now + std::max(wait, w.in_vain);
   if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();
 }
 
 uint64_t Governor::next_look() const {
   uint64_t next = kNotPredicted;
   for (const Waiter* w : door_waiters_)
-    if (!accounts_[w->id].saved) next = std::min(next, w->look_ns);
+    if (w->plans && !accounts_[w->id].saved) next = std::min(next, w->look_ns);
   return next;
 }
 
@@ -57,12 +65,16 @@ void Governor::look_at_doors() {
   pump();
 }
 
+// Between two looks the lock is free for a while, however long they take.
 void Governor::look_at_doors_until(uint64_t end_ns) {
   Lock lock(mutex_);
+  uint64_t not_before = 0;
   for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
-    uint64_t next = next_look();
+    uint64_t next = std::max(next_look(), not_before);
     if (next <= now) {
       pump();
+      uint64_t after = now_ns();
+      not_before = after + std::max(kBetweenLooksNs, kPumpShare * (after - now));
       continue;
     }
     looks_at_ns_ = std::min(next, end_ns);

@@ -19,6 +19,7 @@ namespace gpushare {
 namespace {
 
 constexpr uint64_t kSliceNs = 10000000, kAdvanceShare = 2;  // half of a slice
+constexpr uint64_t kLeastNs = 1000000;                      // between two, if one takes long
 
 struct Worker {
   pthread_t thread;
@@ -70,7 +71,7 @@ void sample(Runtime& r, uint64_t slice_ns) {
 
 void run(Runtime* r, int32_t parent_pid) {
   for (uint64_t last = now_ns();;) {
-    r->governor().look_at_doors_until(last + kSliceNs);
+    r->governor().look_at_doors_until(std::max(last + kSliceNs, now_ns() + kLeastNs));
     uint64_t now = now_ns();
     sample(*r, now - last);
     r->tick();

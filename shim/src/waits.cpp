@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "clock.h"
 #include "gil.h"
@@ -14,6 +15,7 @@ constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and 
 constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that could free anything
 constexpr uint64_t kHopeNs = 10000000000;     // and there is one: no job is refused memory before
 constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
+constexpr uint32_t kPlannedDoors = 4;         // the first ones: a plan takes time under the lock
 }  // namespace
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
@@ -144,13 +146,15 @@ uint64_t Governor::pump() {
     it = memory_waiters_.erase(it);
     release(w);
   }
+  uint32_t planned = 0;
   for (Waiter* w : doors_in_order()) {
+    if (std::exchange(w->plans, false) && w->look_ns <= now_ns()) w->misfit = 0;  // look closely
     Account& a = accounts_[w->id];
     bool opens = a.at_door();  // else another thread of the job has passed it
     if (a.saved) continue;
     if (Shut shut = opens ? shut_by(a, w) : Shut{}) {
       w->reasons.note(shut, now_ns);
-      plan_look(*w, shut);
+      if (shut.why != kShift || ++planned <= kPlannedDoors) plan_look(*w, shut);
       continue;
     }
     door_waiters_.remove(w);

@@ -200,6 +200,30 @@ void a_start_is_planned_for_its_moment() {
   CHECK(s.next_look() == kNotPredicted);
 }
 
+// In the middle of a step, and a moment after somebody has looked.
+void a_planned_look_is_a_close_one() {
+  Simulation s(Policy::kZico, kPage, 362);
+  uint32_t ids[2];
+  for (uint32_t& id : ids)
+    id = s.begin_job({160, 210, 160, 140}, {0, 200000000, 650000000, 870000000}, 0, kSecond);
+  auto [a, b] = ids;
+  s.set_permit(b, a, {true, kByForecast, 0});
+  CHECK(s.door(a) == Answer::kGo);
+  for (auto [ms, pages] : {std::pair{0, 160}, {200, 210}, {650, 160}}) {
+    s.set_time(static_cast<uint64_t>(ms) * 1000000 + 1);
+    CHECK(s.hold(a, static_cast<uint64_t>(pages)) == Answer::kGo);
+  }
+  CHECK(s.door(b) == Answer::kWaits);
+  uint64_t planned = s.next_look();
+  CHECK(planned >= 670000000 && planned <= 671100000);
+  s.set_time(planned - 2000000);
+  s.tick();
+  CHECK(s.look(b) == Answer::kWaits && s.next_look() == planned);
+  s.set_time(planned);
+  s.look_at_doors();
+  CHECK(s.look(b) == Answer::kGo);
+}
+
 // The allocation that a permit names comes late: it is looked for again and again.
 void a_start_is_planned_anew_where_others_are_late() {
   Simulation s(Policy::kZico, kPage, 200);
@@ -209,13 +233,15 @@ void a_start_is_planned_anew_where_others_are_late() {
   CHECK(s.door(b) == Answer::kWaits);
   uint64_t planned = s.next_look();
   CHECK(planned >= kSecond && planned <= kSecond + kSecond / 8);
-  for (int n = 0; n < 3; ++n) {
+  int looks = 0;
+  for (uint64_t late = planned + kSecond; planned < late; ++looks) {
     s.set_time(planned);
     s.look_at_doors();
     CHECK(s.look(b) == Answer::kWaits);
     CHECK(s.next_look() > planned && s.next_look() <= planned + kSecond / 8);
     planned = s.next_look();
   }
+  CHECK(looks >= 8 && looks <= 150);  // no more often than a tick comes, after a few
   CHECK(s.hold(a, 60) == Answer::kGo);
   s.set_time(planned);
   s.look_at_doors();
@@ -377,6 +403,7 @@ int main() {
   doors_wait_where_jobs_take_turns();
   only_who_takes_turns_has_a_quantum();
   a_start_is_planned_for_its_moment();
+  a_planned_look_is_a_close_one();
   a_start_is_planned_anew_where_others_are_late();
   a_plan_is_for_those_under_way();
   the_lowest_rank_goes_first();
