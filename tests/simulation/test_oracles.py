@@ -91,11 +91,18 @@ def fits_by_counting(running: list[int], newcomer: list[int], shift: int, room: 
     return max(newcomer) <= room
 
 
+def curve_of(job: SimulatedJob) -> IterationCurve:
+    ordinals = tuple(range(len(job.held_bytes)))
+    return IterationCurve(ordinals, job.held_bytes, job.time_s, job.iteration_s, job.residue_bytes)
+
+
 @given(running=blocks, newcomer=blocks, room=st.integers(0, 18))
 def test_time_shifts_are_the_smallest_by_counting(running: list[int], newcomer: list[int], room: int) -> None:
     jobs = (JobState(1, steps(running)), JobState(2, steps(newcomer)))
     (permit,) = (p for p in POLICIES["zico"](Snapshot(room, jobs)) if p.account == 2)
     counted = [s for s in range(len(running)) if fits_by_counting(running, newcomer, s, room)]
+    if not counted and max(newcomer) <= room and running[-1] + newcomer[0] <= room:
+        counted = [len(running) - 1]  # within the last second: the newcomer's second one is after it
     assert permit.ordinal == (counted[0] if counted else None)
 
 
@@ -164,6 +171,21 @@ def flat(name: str) -> SimulatedJob:
         residue_bytes=0,
         iterations=40,
     )
+
+
+def test_a_shift_is_forecast_within_a_step() -> None:
+    jobs = (JobState(1, curve_of(flat("a"))), JobState(2, curve_of(flat("b"))))
+    for permit in POLICIES["zico"](Snapshot(360 * PAGE, jobs)):
+        assert permit.ordinal == 3
+        assert permit.shift_s == pytest.approx(0.87 - 0.2, abs=0.01)
+
+
+@pytest.mark.parametrize("policy", ["zico", "auto"])
+def test_who_fits_only_within_the_last_step_of_another_takes_no_turns(policy: str) -> None:
+    """They hold much from their middle to their end, and there is no step after that."""
+    jobs = [replace(flat(name), held_bytes=(50 * PAGE, 200 * PAGE), time_s=(0.0, 0.5)) for name in ("a", "b")]
+    outcome = run(jobs, (260 + HEADROOM) * PAGE, policy)
+    assert outcome.stp > 1.9
 
 
 @pytest.mark.parametrize("policy", ["zico", "waterwave"])

@@ -13,6 +13,9 @@ from bisect import bisect_right
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.snapshot import IterationCurve, Permit, Snapshot
 
+_HALVINGS = 6  # of the step in which a start comes to fit
+_LEAST_OVERLAP = 1 / 32  # of an iteration; with less two jobs take turns
+
 
 def zico(snapshot: Snapshot) -> list[Permit]:
     """A permit for each ordered pair of profiled jobs; the others' residues are set aside."""
@@ -33,17 +36,40 @@ def zico(snapshot: Snapshot) -> list[Permit]:
 def _permit(
     account: int, newcomer: IterationCurve, after: int, running: IterationCurve, room_bytes: int
 ) -> Permit:
-    for step, start_s in enumerate(running.time_s):
-        if fits(newcomer, running, step, room_bytes):
-            return Permit(account, after, running.ordinals[step], start_s, by_forecast=True)
-    return Permit(account, after, None, running.duration_s)
+    steps = len(running.time_s)
+    step = next((i for i in range(steps) if fits(newcomer, running, i, room_bytes)), steps)
+    shift_s = _shift_before(newcomer, running, step, room_bytes)
+    if step == steps and shift_s > running.duration_s * (1 - _LEAST_OVERLAP):
+        return Permit(account, after, None, running.duration_s)
+    return Permit(account, after, running.ordinals[min(step, steps - 1)], shift_s, by_forecast=True)
 
 
-def fits(newcomer: IterationCurve, running: IterationCurve, step: int, room_bytes: int) -> bool:
-    """Whether `newcomer`, started at `step` of `running`, stays with it within `room_bytes` to the end."""
-    shift_s = running.time_s[step]
+def _shift_before(newcomer: IterationCurve, running: IterationCurve, step: int, room_bytes: int) -> float:
+    """The time shift where this step, or the end, is the first that fits: mostly within the step before."""
+    end_s = running.duration_s if step == len(running.time_s) else running.time_s[step]
+    if step == 0 or running.residue_bytes + newcomer.peak_bytes > room_bytes:
+        return end_s
+    begin_s = running.time_s[step - 1]
+    misfit_s, fit_s = 0.0, end_s - begin_s
+    for _ in range(_HALVINGS):
+        middle_s = (misfit_s + fit_s) / 2
+        if fits(newcomer, running, step - 1, room_bytes, middle_s):
+            fit_s = middle_s
+        else:
+            misfit_s = middle_s
+    return begin_s + fit_s
+
+
+def fits(
+    newcomer: IterationCurve, running: IterationCurve, step: int, room_bytes: int, late_s: float = 0.0
+) -> bool:
+    """Whether `newcomer`, started `late_s` after the beginning of a step of `running`, stays with it within the room.
+
+    :param room_bytes: for both, until the newcomer ends.
+    """
+    shift_s = running.time_s[step] + late_s
     for i in range(step, len(running.held_bytes)):
-        begin = running.time_s[i] - shift_s
+        begin = max(0.0, running.time_s[i] - shift_s)
         end = _end_of_step(running, i) - shift_s
         if running.held_bytes[i] + _most_between(newcomer, begin, end) > room_bytes:
             return False
