@@ -110,9 +110,8 @@ def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: b
         finally:
             context.bind(before)
 
-    if (
-        from_outside
-    ):  # while the job's memory is copied out its threads can't start, and others are to be told as well
+    # While the job's memory is copied out its threads can't start, and others are to be told as well.
+    if from_outside:
         threading.Thread(target=start, name="signal", daemon=True).start()
     else:
         start()

@@ -38,11 +38,8 @@ def watch_rests() -> None:
 
     :raises NativeError: this Python waits in ways that are not known.
     """
-    for name in (
-        "select",
-        "_multiprocessing",
-        "_socket",
-    ):  # whose calls can be taken over once they are loaded
+    # Their calls can be taken over once they are loaded.
+    for name in ("select", "_multiprocessing", "_socket"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     if lib().gs_rests_watch() == 0:

@@ -138,14 +138,19 @@ void who_left_in_its_iteration_comes_back_first() {
   CHECK(back_at >= 1 && back_at <= 3);
 }
 
-void a_second_thread_keeps_a_job_in() {
+void what_keeps_jobs_in(void (*keep)(Governor&, uint32_t id)) {
   Wedge wedge;
-  for (uint32_t id : {1u, 2u}) wedge.w.governor.thread_enters(id);
+  for (uint32_t id : {1u, 2u}) keep(wedge.w.governor, id);
   wedge.both_ask(10);
   wedge.join();
   CHECK(wedge.refused == 1);
   CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) == 0);
 }
+
+void a_second_thread(Governor& governor, uint32_t id) { governor.thread_enters(id); }
+
+// Of torch's own threads, that computes with what the job holds.
+void a_task(Governor& governor, uint32_t id) { governor.account(id).tasks = 1; }
 
 // Its second thread wakes while the job is away, and goes on when it is back.
 void a_second_thread_that_rests_lets_a_job_leave() {
@@ -203,16 +208,6 @@ void who_needs_a_thread_that_is_away_makes_room() {
   });
   wedge.join();
   CHECK(wedge.w.telemetry.slot(1, kCopiesOut) == 1 && wedge.w.telemetry.slot(2, kCopiesOut) == 1);
-}
-
-// A task of torch's own threads computes with what the job holds.
-void a_task_keeps_a_job_in() {
-  Wedge wedge;
-  for (uint32_t id : {1u, 2u}) wedge.w.governor.account(id).tasks = 1;
-  wedge.both_ask(10);
-  wedge.join();
-  CHECK(wedge.refused == 1);
-  CHECK(wedge.w.telemetry.slot(1, kCopiesOut) + wedge.w.telemetry.slot(2, kCopiesOut) == 0);
 }
 
 // Each job has a thread that rests and reads the job's first page in turn: it never reads what has
@@ -412,10 +407,10 @@ int main() {
   all_outgrow_their_claims(4);
   two_that_outgrow_their_claims_at_once();
   for (int n = 0; n < 5; ++n) who_left_in_its_iteration_comes_back_first();
-  a_second_thread_keeps_a_job_in();
+  what_keeps_jobs_in(a_second_thread);
   a_second_thread_that_rests_lets_a_job_leave();
   who_needs_a_thread_that_is_away_makes_room();
-  a_task_keeps_a_job_in();
+  what_keeps_jobs_in(a_task);
   for (int n = 0; n < 16; ++n) threads_that_rest_and_read();
   what_has_left_can_be_freed_and_is_not_used();
   a_job_at_its_door_leaves(true);

@@ -32,7 +32,7 @@ def test_one_that_another_thread_got_is_handled_while_we_wait(count: int) -> Non
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
     with signals:
-        signals.reach(host)  # type: ignore[arg-type]
+        signals.reach(host)
         threading.Timer(0.2, get).start()
         signals.until_readable(host.reading)
     give_up.cancel()
