@@ -118,12 +118,14 @@ def run(
     *,
     segments: SegmentBytes = segment_bytes,
     before: Callable[[Engine], Any] = lambda _: None,
+    shape: Callable[[SimulatedJob], SimulatedJob] = lambda job: job,
 ) -> Figures:
     """What came of the set, with a core for each job; each feels the others by the factor.
 
     :param before: called before every event.
+    :param shape: what becomes of each job first.
     """
-    jobs = jobs_of(one)
+    jobs = [shape(job) for job in jobs_of(one)]
     contention = Contention(float(one.jobs), factor)
     engine = Engine(
         jobs,
