@@ -12,14 +12,18 @@ JOBS = {
     "test_script": ("-m", "accelerate.test_utils.scripts.test_script"),
     "hf_trainer": (str(FOLDER / "hf_trainer.py"),),
     "lightning_fit": (str(FOLDER / "lightning_fit.py"),),
+    "accelerate_accumulates": (str(FOLDER / "accelerate_accumulates.py"),),
 }
 
 
 @pytest.mark.parametrize(
     "pair",
-    # Not accelerate's script beside the transformers Trainer: both use accelerate's state, of which there is one
-    # per process (docs/isolation.md).
-    [("hf_trainer", "lightning_fit"), ("lightning_fit", "test_script")],
+    [
+        ("hf_trainer", "lightning_fit"),
+        ("lightning_fit", "test_script"),
+        ("hf_trainer", "test_script"),
+        ("hf_trainer", "accelerate_accumulates"),
+    ],
     ids="+".join,
 )
 def test_as_under_plain_python(pair: tuple[str, str], gpushare: Run, plain: Run, tmp_path: Path) -> None:

@@ -110,16 +110,18 @@ def _flush_log(control: Control) -> None:
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
-    from gpushare.framework import cuda_run_ahead, iterations, profiles
+    from gpushare.framework import cuda_run_ahead, iterations, profiles, tracing
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
+    from gpushare.isolation import patches
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
-    if len(start["jobs"]) > 1:
-        sys.setswitchinterval(GIL_TURN_S)
     iterations.install(cuda_run_ahead.mark, *stop)
     parts.install()
+    if len(start["jobs"]) > 1:
+        sys.setswitchinterval(GIL_TURN_S)
+        patches.watch(lambda text: control.send("note", message=text), tracing.PATCHED_BY_TORCH)
     if stop:
         profiles.expect_one_job()
     scheduler = SchedulerThread(

@@ -19,9 +19,13 @@ from gpushare.framework import (
     generators,
     global_hooks,
     interop_threads,
+    operators,
     options,
     process_groups,
+    profiler,
+    safe_globals,
     switches,
+    tracing,
 )
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
@@ -33,9 +37,12 @@ from gpushare.isolation import (
     fork,
     hooks,
     imports,
+    joblib_pools,
     log_state,
     modules,
     multiprocess,
+    packages,
+    patches,
     programs,
     randomness,
     settings,
@@ -47,13 +54,17 @@ from gpushare.isolation import (
 )
 from gpushare.isolation.context import JobContext
 
-# The proxies of stdio are what `system` answers with, and `modules` adds to `system`.
+# The proxies of stdio are what `system` answers with, and `modules` adds to `system`; what scripts have patched is as
+# before once `modules` has dropped what they have.
 _PARTS: tuple[Any, ...] = (
     stdio,
     system,
     hooks,
+    patches,
     modules,
     imports,
+    packages,
+    joblib_pools,
     directory,
     environment,
     exits,
@@ -69,11 +80,15 @@ _PARTS: tuple[Any, ...] = (
     warning_state,
     generators,
     options,
+    tracing,
+    operators,
+    safe_globals,
     global_hooks,
     switches,
     interop_threads,
     autocast,
     process_groups,
+    profiler,
     compilation,
     compiler_memory,
     cuda_streams,

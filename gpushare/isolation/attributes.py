@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
+import copyreg
+import importlib
 import types
 from collections.abc import Callable
 from typing import Any
 
 from gpushare.isolation.perjob import PerJob
 
+MISSING: Any = type(
+    "Missing", (), {"__repr__": lambda _: "nothing"}
+)()  # in the place of a value where there is none
+_classes: set[type] = set()  # made here, each for one module
+
 
 def make_per_job(module: types.ModuleType, name: str, value: PerJob[Any]) -> None:
     """A property of the module's class comes before its own attribute, which its own functions go on to read."""
-    kind: Any = type(module)
-    if kind is types.ModuleType:
-        kind = module.__class__ = type("module", (types.ModuleType,), {})
-    setattr(kind, name, property(lambda _: value.get(), lambda _, new: value.set(new)))
+
+    def read(module: types.ModuleType) -> Any:
+        if (found := value.get()) is MISSING:  # the module's `__getattr__` is asked then
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return found
+
+    def write(_: types.ModuleType, new: Any) -> None:
+        value.set(new)
+
+    def delete(module: types.ModuleType) -> None:
+        read(module)
+        value.set(MISSING)
+
+    setattr(_class_of(module), name, property(read, write, delete))
+
+
+def make_shared(module: types.ModuleType, name: str) -> None:
+    """The module's own attribute again."""
+    delattr(type(module), name)
+
+
+def _class_of(module: types.ModuleType) -> type:
+    kind = type(module)
+    if kind not in _classes:
+        kind = type(kind.__name__, (kind,), {})
+        give_class(module, kind)
+        _classes.add(kind)
+    return kind
+
+
+def give_class(module: types.ModuleType, kind: type) -> None:
+    """The module is of this class from now on. cloudpickle, and so joblib, knows the ordinary one only."""
+    copyreg.pickle(kind, _by_name)
+    module.__class__ = kind
+
+
+def _by_name(module: types.ModuleType) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
+    return importlib.import_module, (module.__name__,)
 
 
 def calling(value: PerJob[Any], default: Any) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import types
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, stdio
+from gpushare.isolation import attributes, context, stdio
 from gpushare.isolation.perjob import PerJob
 
 _ATTRIBUTES: dict[str, PerJob[Any]] = {}
@@ -83,7 +83,7 @@ def install() -> None:
         add_property(name, _stream_property(name))
         original: PerJob[Any] = PerJob(getattr(sys, f"__{name}__"), partial(_stream_of_job, name))
         add_property(f"__{name}__", property_of(original))
-    sys.__class__ = _Sys
+    attributes.give_class(sys, _Sys)
 
 
 def let_go_of_streams(job: context.JobContext) -> bool:

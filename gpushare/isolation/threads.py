@@ -158,10 +158,25 @@ def install(enter: Enter, leave: Callable[[], None]) -> None:
     _wrap_raw_threads()
     _wrap_executor()
     _wrap_lists()
+    add_managers(concurrent.futures.process._threads_wakeups, _shut_down)
 
 
 _queues: Any = concurrent.futures.thread._threads_queues  # by thread, of executors of threads
-_managers: Any = concurrent.futures.process._threads_wakeups  # the same of processes
+# The same of processes, and how their executors end: at once, or when all is done.
+_managers: list[tuple[Any, Callable[[Any, bool], object]]] = []
+
+
+def add_managers(managers: Any, shut_down: Callable[[Any, bool], object]) -> None:
+    """Threads that look after executors of processes end when their job does.
+
+    :param managers: a dictionary by thread.
+    :param shut_down: ends an executor: when all that was submitted is done (True), or at once.
+    """
+    _managers.append((managers, shut_down))
+
+
+def _shut_down(executor: Any, wait: bool) -> None:
+    executor.shutdown(wait=wait, cancel_futures=not wait)
 
 
 def finish(job: context.JobContext) -> None:
@@ -199,17 +214,17 @@ def _others(job: context.JobContext) -> list[threading.Thread]:
 
 
 def _is_of_executor(thread: threading.Thread) -> bool:
-    return thread in _queues or thread in _managers
+    return thread in _queues or any(thread in managers for managers, _ in _managers)
 
 
 def _end_executors(job: context.JobContext, *, wait: bool = True) -> None:
     thread: Any
     for thread in _others(job):
-        if thread in _managers:
-            if executor := thread.executor_reference():
-                executor.shutdown(wait=wait, cancel_futures=not wait)
-        elif thread in _queues:
+        if thread in _queues:
             _queues[thread].put(None)
+        for managers, shut_down in _managers:
+            if thread in managers and (executor := thread.executor_reference()):
+                shut_down(executor, wait)
 
 
 def enter(job: context.JobContext) -> None:

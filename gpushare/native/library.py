@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 14
+API_VERSION = 15
 
 _shim: ctypes.CDLL | None = None
 
@@ -113,6 +113,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
     "gs_rests_watch": (ctypes.c_int, ()),
+    "gs_assignments_watch": (
+        None,
+        (ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.POINTER(_PTR), ctypes.POINTER(_PTR)),
+    ),
+    "gs_assignments_mark": (None, (ctypes.py_object, _I32)),
     "gs_thread_account": (_I32, ()),
     "gs_switches_of": (_I32, (_I32,)),
     "gs_compile_region": (_I64, (_I64,)),
@@ -195,6 +200,8 @@ _QUICK = (
     "gs_thread_account",
     "gs_collection",
     "gs_compile_region",
+    "gs_assignments_watch",
+    "gs_assignments_mark",
 )
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 14
+#define GS_API_VERSION 15
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8                  // of iterations of a job
@@ -108,6 +108,14 @@ GS_EXPORT void gs_thread_leave(void);
 // _multiprocessing, _socket). Returns how many entries of tables it changed; 0: none of locks, and
 // nothing.
 GS_EXPORT int gs_rests_watch(void);
+// Setters of attributes that stand in the place of the interpreter's own (`plain`: that of classes,
+// that of modules; `watching`: ours). They hand what scripts assign, whose builtins are not
+// `shared_builtins`, to `decide`, a Python callable of target, name and value (`deleted` for none),
+// and what anybody assigns to a target that is marked. Where it answers False they go on plainly.
+// The caller keeps the objects. With the GIL, as all of it.
+GS_EXPORT void gs_assignments_watch(void* decide, void* deleted, void* shared_builtins,
+                                    void* const plain[2], void* watching[2]);
+GS_EXPORT void gs_assignments_mark(void* target, int32_t delta);  // marks (+1) or no longer (-1)
 GS_EXPORT gs_account gs_thread_account(void);
 // Torch's switches that the calling thread sees and sets from now on: those of a job, which it has
 // from gs_thread_enter on; of the process (0); or of nobody (GS_MAX_ACCOUNTS). Returns whose

@@ -145,7 +145,7 @@ def test_a_second_process_group_is_refused(gpushare: Run, tmp_path: Path) -> Non
 
 
 def test_what_a_library_keeps_is_named(gpushare: Run, tmp_path: Path) -> None:
-    (tmp_path / "leaves.py").write_text("import json, torch\njson.kept = torch.ones(3 << 20)\n")
+    (tmp_path / "leaves.py").write_text("import json, torch\nvars(json)['kept'] = torch.ones(3 << 20)\n")
     (tmp_path / "cycle.py").write_text(
         "import torch\nclass Node: pass\nnode = Node(); node.itself = node; node.kept = torch.ones(3 << 20)\n"
     )

@@ -5,10 +5,12 @@ the ways in which multiprocessing hands it to a new interpreter.
 """
 
 import atexit
+import base64
 import builtins
 import ctypes
 import gc
 import io
+import json
 import logging
 import multiprocessing
 import multiprocessing.process
@@ -555,3 +557,147 @@ class LoggingChoices:
             logging.getLogger("py.warnings").removeHandler(handler)
         logging.captureWarnings(False)
         print("captured" in caught.getvalue(), warnings.showwarning.__name__, file=sys.__stdout__)
+
+
+class PatchedFunctions:
+    """Of a module: whose own code calls one as well, one that others add, and one that is taken away."""
+
+    child = "fork"
+
+    def set(self, value):
+        original = base64.b64encode
+        base64.b64encode = lambda data: value.encode() + original(data)
+        base64.letter_of_job = value
+        if value == "a":
+            del base64.b16encode
+
+    def get(self):
+        letter = getattr(base64, "letter_of_job", None)
+        return base64.b64encode(b"x"), base64.standard_b64encode(b"x"), letter, hasattr(base64, "b16encode")
+
+
+class ReplacedClass:
+    """Which the module's own code makes instances of."""
+
+    child = "fork"
+
+    def set(self, value):
+        class Encoder(json.JSONEncoder):
+            def default(self, thing):
+                return value
+
+        json.JSONEncoder = Encoder
+
+    def get(self):
+        try:
+            text = json.dumps(object(), indent=1)
+        except TypeError as error:
+            text = str(error)
+        made = json.JSONEncoder()
+        return (
+            text,
+            json.JSONEncoder.__name__,
+            isinstance(made, json.JSONEncoder),
+            type(made) is json.JSONEncoder,
+        )
+
+
+class PatchedClasses:
+    """Methods, special ones too, properties and plain values, on a class and below it."""
+
+    child = "fork"
+
+    def __init__(self):
+        class Own(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x)
+
+        self.own = Own
+
+    def set(self, value):
+        linear, base = torch.nn.Linear, torch.nn.Module
+        original = base.extra_repr
+        linear.forward = lambda self, x: (value, self.in_features)
+        linear.__call__ = lambda self, x: ("called", super(linear, self).__call__(x))
+        base.extra_repr = lambda self: value + original(self)
+        base.letter = property(lambda self: value)
+        linear.number = {"a": 1, "b": 2}[value]
+        if value == "a":
+            del linear.extra_repr
+
+    def get(self):
+        torch.manual_seed(0)
+        layer, own = torch.nn.Linear(2, 3), self.own(4, 5)
+        with torch.no_grad():
+            called = [str(layer(torch.ones(2)))[:12], str(own(torch.ones(4)))[:12]]
+        own.number = 7
+        own.forward = lambda x: "instance"
+        seen = [getattr(thing, "number", None) for thing in (torch.nn.Linear, layer, own)]
+        letters = [getattr(thing, "letter", None) for thing in (layer, torch.nn.ReLU())]
+        words = [str(torch.nn.Identity()), str(layer), torch.nn.Linear.forward.__name__]
+        return called, own.forward(1), seen, letters, words
+
+
+class Operators:
+    """Of one name in each script."""
+
+    child = "fork"
+
+    def set(self, value):
+        @torch.library.custom_op("mine_of_a_job::first", mutates_args=())
+        def first(x: torch.Tensor) -> torch.Tensor:
+            return x + ord(value)
+
+        @torch.library.register_fake("mine_of_a_job::first")
+        def _(x):
+            return x.new_empty(x.shape)
+
+        self.first = first
+        self.library = torch.library.Library("ours_of_a_job", "DEF")
+        self.library.define("second(Tensor x) -> Tensor")
+        self.library.impl("ours_of_a_job::second", lambda x: x - ord(value), "CPU")
+        torch.library.define("mine_of_a_job::third", "(Tensor x) -> Tensor")
+        torch.library.impl("mine_of_a_job::third", "cpu", lambda x: x * ord(value))
+
+    def get(self):
+        if not hasattr(self, "first"):
+            return None  # torch keeps what somebody has defined for as long as somebody holds it
+        mine, ours, x = torch.ops.mine_of_a_job, torch.ops.ours_of_a_job, torch.ones(2)
+        results = mine.first(x), self.first(x), ours.second(x), mine.third(x)
+        return [result.tolist() for result in results], self.fake()
+
+    def fake(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode() as mode:
+            return torch.ops.mine_of_a_job.first(mode.from_tensor(torch.ones(3))).shape
+
+
+class SafeGlobals:
+    child = "fork"
+
+    def set(self, value):
+        class Saved:
+            def __init__(self):
+                self.letter = value
+
+        Saved.__qualname__ = "Saved"
+        __main__.Saved = Saved
+        Saved.__module__ = "__main__"
+        torch.serialization.add_safe_globals([Saved])
+
+    def get(self):
+        if not hasattr(__main__, "Saved"):
+            return [kind for kind in torch.serialization.get_safe_globals() if kind.__module__ == "__main__"]
+        file = io.BytesIO()
+        torch.save(__main__.Saved(), file)
+        file.seek(0)
+        loaded = torch.load(file)
+        with torch.serialization.safe_globals([Argv]):
+            inside = Argv in torch.serialization.get_safe_globals()
+        return (
+            type(loaded) is __main__.Saved,
+            loaded.letter,
+            inside,
+            Argv in torch.serialization.get_safe_globals(),
+        )

@@ -1,0 +1,69 @@
+"""What torch sets once per process while it traces a model (`torch.jit.trace`, `torch.fx`), per job.
+
+`torch.fx` traces for one thread at a time, which is a section without waits for memory, as compiling is: what it
+replaces meanwhile among modules' names has one value. Methods of modules that it replaces are the job's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import wraps
+from typing import Any
+
+import torch
+import torch.fx._symbolic_trace
+import torch.jit._trace
+
+from gpushare.isolation import attributes, context
+from gpushare.isolation.perjob import PerJob
+from gpushare.isolation.replace import replace_everywhere
+from gpushare.native import shim
+
+PATCHED_BY_TORCH = (torch.nn.Module,)
+
+_fx: Any = torch.fx._symbolic_trace
+_trace = _fx.Tracer.trace
+_lock = threading.RLock()
+_tracing: int | None = None  # thread
+
+
+@wraps(_trace)
+def _trace_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+    global _tracing
+    with _lock:
+        before, _tracing = _tracing, threading.get_ident()
+        shim.nowait(1)
+        try:
+            return _trace(self, *args, **kwargs)
+        finally:
+            shim.nowait(-1)
+            _tracing = before
+
+
+def is_fx_tracing() -> bool:
+    """As `torch.fx._symbolic_trace.is_fx_tracing`, for the calling thread."""
+    flag: bool = _fx._is_fx_tracing_flag
+    return flag and _tracing in (None, threading.get_ident())
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """As `torch.fx._symbolic_trace.is_fx_symbolic_tracing`, for the calling thread."""
+    return is_fx_tracing() and not torch.compiler.is_compiling()
+
+
+def install() -> None:
+    """Also the names of modules in what `torch.jit.trace` records."""
+    _fx.Tracer.trace = _trace_alone
+    named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
+    replace_everywhere([(before, after) for before, after in named if before], but=__name__)
+    if hasattr(torch.jit._trace, "_trace_module_map"):
+        names: PerJob[object] = PerJob(None, None)
+        attributes.make_per_job(torch.jit._trace, "_trace_module_map", names)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing: a job begins without a trace."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: values go with the context."""

@@ -1,0 +1,38 @@
+"""Jobs that trace models while others call and trace theirs."""
+
+from pathlib import Path
+
+from conftest import Run
+
+TRACE = """
+import pathlib, sys, time, torch
+from torch import nn
+
+how, here, *others = sys.argv[1:]
+torch.manual_seed(0)
+model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(30)])
+x, calls = torch.ones(1, 4), 0
+pathlib.Path(here).touch()
+while not all(pathlib.Path(other).exists() for other in others):
+    time.sleep(0.001)
+until = time.monotonic() + 1.5
+with torch.no_grad():
+    while time.monotonic() < until:
+        if how == "fx":
+            assert len(torch.fx.symbolic_trace(model).graph.nodes) == 32
+        elif how == "jit":
+            assert torch.equal(torch.jit.trace(model, x)(x), model(x))
+        else:
+            assert type(model(x)) is torch.Tensor and not torch.fx._symbolic_trace.is_fx_tracing()
+        calls += 1
+print(calls > 0)
+"""
+
+
+def test_each_job_sees_its_own_traces_only(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "trace.py").write_text(TRACE)
+    done = gpushare(
+        "run", "trace.py fx a b c d", "trace.py fx b a c d", "trace.py call c a b d", "trace.py jit d a b c"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("| True") == 4
