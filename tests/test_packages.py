@@ -41,3 +41,19 @@ def test_as_under_plain_python(pair: tuple[str, str], gpushare: Run, plain: Run,
         assert (tmp_path / "logs" / f"{name}.out").read_text() == expected[name].stdout
         assert (tmp_path / "logs" / f"{name}.err").read_text() == expected[name].stderr
         assert jobs[name]["exit_code"] == expected[name].returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [("draws", "2", "3"), ("hydra_app", "number=3", "number=4"), ("logs_to_wandb", "2", "3")],
+)
+def test_a_script_beside_itself(
+    name: str, one: str, other: str, gpushare: Run, plain: Run, tmp_path: Path
+) -> None:
+    script = FOLDER / f"{name}.py"
+    expected = [plain(script, argument) for argument in (one, other)]
+    done = gpushare("run", f"{script} {one}", f"{script} {other}", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for alone, job in zip(expected, (name, f"{name}-2"), strict=True):
+        assert alone.returncode == 0, alone.stderr
+        assert (tmp_path / "logs" / f"{job}.out").read_text() == alone.stdout

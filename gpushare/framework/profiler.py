@@ -77,7 +77,8 @@ _disable = _module._disable_profiler
 def install() -> None:
     """Watch where torch begins to get ready for a profile, and where it ends one."""
     for name in ("_prepare_profiler", "_enable_profiler"):
-        setattr(_module, name, _beginning(getattr(_module, name)))
+        if begin := getattr(_module, name, None):
+            setattr(_module, name, _beginning(begin))
     _module._disable_profiler = _ending(_disable)
 
 

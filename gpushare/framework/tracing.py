@@ -14,12 +14,10 @@ import torch
 import torch.fx._symbolic_trace
 import torch.jit._trace
 
-from gpushare.isolation import attributes, context
+from gpushare.isolation import attributes, context, patches
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
-
-PATCHED_BY_TORCH = (torch.nn.Module,)
 
 _fx: Any = torch.fx._symbolic_trace
 _trace = _fx.Tracer.trace
@@ -54,6 +52,7 @@ def is_fx_symbolic_tracing() -> bool:
 def install() -> None:
     """Also the names of modules in what `torch.jit.trace` records."""
     _fx.Tracer.trace = _trace_alone
+    patches.also_by_packages(torch.nn.Module)
     named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
     replace_everywhere([(before, after) for before, after in named if before], but=__name__)
     if hasattr(torch.jit._trace, "_trace_module_map"):

@@ -110,7 +110,7 @@ def _flush_log(control: Control) -> None:
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:
-    from gpushare.framework import cuda_run_ahead, iterations, profiles, tracing
+    from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
     from gpushare.isolation import patches
@@ -121,7 +121,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     parts.install()
     if len(start["jobs"]) > 1:
         sys.setswitchinterval(GIL_TURN_S)
-        patches.watch(lambda text: control.send("note", message=text), tracing.PATCHED_BY_TORCH)
+        patches.watch(lambda text: control.send("note", message=text))
     if stop:
         profiles.expect_one_job()
     scheduler = SchedulerThread(

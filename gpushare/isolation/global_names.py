@@ -21,7 +21,7 @@ class Uses:
 
 
 def uses(module: types.ModuleType, name: str) -> Uses:
-    """Looks at each function whose globals are the module's names: some 0.1 s in a process that has torch."""
+    """Looks at each function whose globals are the module's names, which the collector finds in some 20 ms."""
     found = {operation for code in _codes_of(module) for operation in _operations(code, name)}
     return Uses(read=bool(found & _READ), written=bool(found & _WRITTEN))
 

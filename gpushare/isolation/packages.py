@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import types
 from functools import partial
+from typing import Any
 
-from gpushare.isolation import context, imports
+from gpushare.isolation import context, imports, patches
 from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.perjob import PerJob
+from gpushare.isolation.swapped_names import SwappedNames
 
 # Dictionaries that are attributes of classes.
 _STATE: dict[str, tuple[tuple[str, str], ...]] = {
@@ -16,6 +19,10 @@ _STATE: dict[str, tuple[tuple[str, str], ...]] = {
         (kind, "_shared_state") for kind in ("PartialState", "AcceleratorState", "GradientState")
     ),
     "matplotlib._pylab_helpers": (("Gcf", "figs"),),  # the figures that pyplot draws into
+    "hydra.core.singleton": (
+        ("Singleton", "_instances"),
+    ),  # with the configurations that a script has registered
+    "omegaconf.basecontainer": (("BaseContainer", "_resolvers"),),
 }
 
 
@@ -23,18 +30,27 @@ def _split(places: tuple[tuple[str, str], ...], module: types.ModuleType) -> Non
     for kind_name, name in places:
         kind = getattr(module, kind_name, None)
         if isinstance(kind, type) and isinstance(shared := vars(kind).get(name), dict):
-            own = PerJob(shared, type(shared), imports_set_all=True)
+            own: PerJob[Any] = PerJob(shared, partial(copy.deepcopy, shared), imports_set_all=True)
             setattr(kind, name, ClassAttribute(kind, name, own))
+
+
+def _split_wandb(module: types.ModuleType) -> None:
+    """The connection to its service, with the settings that it has read from the environment."""
+    own = SwappedNames(module, ("_singleton",))
+    for name in ("_setup", "teardown"):
+        setattr(module, name, own.around(getattr(module, name)))
 
 
 def install() -> None:
     """When a job imports one of them."""
     for name, places in _STATE.items():
         imports.when_imported(name, partial(_split, places))
+    imports.when_imported("wandb.sdk.wandb_setup", _split_wandb)
+    imports.when_imported("wandb", patches.also_by_packages)  # `wandb.run`, `wandb.log`, ...: of the open run
 
 
 def enter(job: context.JobContext) -> None:
-    """Nothing: a job begins with empty ones."""
+    """Nothing: a job begins with a copy of what the packages have put there themselves."""
 
 
 def leave(job: context.JobContext) -> None:

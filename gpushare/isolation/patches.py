@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +90,7 @@ class _Shared:
     def __init__(self, target: Any, name: str) -> None:
         self._switch = switch.Switch(
             _title(target, name),
-            lambda seen: _put(target, name, seen.value),
+            lambda seen: _put_ours(target, name, seen.value),
             lambda: _Seen(vars(target).get(name, MISSING)),
         )
 
@@ -126,8 +126,8 @@ class _Seen:
 _lock = threading.RLock()
 _known: dict[tuple[int, str], _Split | _Shared] = {}  # by id() of a target, which they keep alive, and name
 _shared_builtins = vars(builtins)
-_patched_by_packages: tuple[type, ...] = ()
-_is_changing = False
+_patched_by_packages: list[Any] = []
+_is_watching = _is_changing = False
 
 
 def _assign(target: Any, name: str, value: Any) -> bool:
@@ -156,11 +156,16 @@ def _assign(target: Any, name: str, value: Any) -> bool:
 def _changing() -> Iterator[None]:
     """What is assigned meanwhile, by who has the lock, is ours."""
     global _is_changing
-    _is_changing = True
+    before, _is_changing = _is_changing, True
     try:
         yield
     finally:
-        _is_changing = False
+        _is_changing = before
+
+
+def _put_ours(target: Any, name: str, value: Any) -> None:
+    with _changing():
+        _put(target, name, value)
 
 
 def _end(target: Any, name: str, split: _Split) -> None:
@@ -264,20 +269,25 @@ def install() -> None:
     """Nothing: a job that is alone may do what it likes."""
 
 
-def watch(note: Callable[[str], None], patched_by_packages: Collection[type] = ()) -> None:
-    """From now on each job's assignments are its own.
-
-    :param patched_by_packages: of these also assignments that a package does for a job.
-    """
-    global _patched_by_packages
+def watch(note: Callable[[str], None]) -> None:
+    """From now on each job's assignments are its own."""
+    global _is_watching
     try:
         assignments.watch(_assign, MISSING)
     except NativeError as error:
         note(str(error))
         return
-    _patched_by_packages = tuple(patched_by_packages)
+    _is_watching = True
     for target in _patched_by_packages:
         assignments.mark(target)
+
+
+def also_by_packages(target: Any) -> None:
+    """Of this class or module also what a package assigns for a job is the job's."""
+    with _lock:
+        _patched_by_packages.append(target)
+        if _is_watching:
+            assignments.mark(target)
 
 
 def enter(job: context.JobContext) -> None:

@@ -43,6 +43,17 @@ def test_a_number_that_the_modules_own_code_reads_is_told(gpushare: Run, tmp_pat
     assert "other (0.333" in note and "one after the other" in note
 
 
+def test_a_special_method_that_a_class_did_not_have_is_told(gpushare: Run, tmp_path: Path) -> None:
+    one = "import torch\nwait('other')\ntorch.nn.Module.__len__ = lambda self: 3\ntell('set')\nwait('seen')\n"
+    other = (
+        "import torch\ntell('other')\nwait('set')\nprint(len(torch.nn.ReLU()))\ntell('seen')\n"
+        "while hasattr(torch.nn.Module, '__len__'): time.sleep(0.005)\nprint('back')\n"
+    )
+    out, told = run(gpushare, tmp_path, one, other)
+    assert "other | 3" in out and "other | back" in out
+    assert "one sets torch.nn.modules.module.Module.__len__ to" in told
+
+
 def test_alone_a_script_may_do_what_it_likes(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(
         "import colorsys, torch\ncolorsys.ONE_THIRD = 0.5\nprint(vars(colorsys)['ONE_THIRD'])\n"
