@@ -83,7 +83,7 @@ def cuda_include() -> Path:
 
 
 def _cuda_folders(site_packages: Path) -> Iterator[Path]:
-    """What the person named; the wheels that torch came with, which have its version; toolkits."""
+    """What the person named; the wheels that torch came with, which have its version; toolkits; where nvcc lies."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if named := os.environ.get(variable):
             yield Path(named, "include")
@@ -91,3 +91,7 @@ def _cuda_folders(site_packages: Path) -> Iterator[Path]:
     version = torch.version.cuda or ""  # an empty one matches every toolkit
     for pattern in (f"cuda-{version}", f"cuda-{version.partition('.')[0]}*", "cuda"):
         yield from sorted(_TOOLKITS.glob(f"{pattern}/include"), reverse=True)
+    if nvcc := shutil.which("nvcc"):
+        toolkit = Path(nvcc).resolve().parent.parent
+        yield toolkit / "include"
+        yield from sorted(toolkit.glob("targets/*/include"))

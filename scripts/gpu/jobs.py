@@ -21,8 +21,12 @@ from . import programs
 from .runner import Row
 
 SCRIPTS = Path(__file__).parent / "scripts"
+NO_TIME = "no time was left"
 NEEDED = ("click", "rich", "psutil")
 SHARE = 1.3  # of the largest peak
+LEAST_S = 20.0  # a process that has less is not started
+NO_BRIDGE = "can't be built"  # what gpushare says when it goes on without
+GRAPHS_SHARE = 2.5  # a graph keeps nearly all that it has used
 LEAST_BUDGET = 256 << 20
 
 
@@ -36,6 +40,7 @@ class Case:
     limit_s: float = 90
     exit_code: int = 0
     only_cuda: bool = False
+    share: float = SHARE  # of the largest peak, as the budget
 
 
 EQUAL = "print what each prints in plain python"
@@ -67,12 +72,14 @@ CASES = (
         f"captures and replays beside convolutions: {EQUAL}",
         ("graph.py", "convolutions.py"),
         only_cuda=True,
+        share=GRAPHS_SHARE,
     ),
     Case(
         "two_graphs",
         f"two jobs that capture and replay: {EQUAL}",
         ("graph.py", "graph.py --seed 3 --steps 60"),
         only_cuda=True,
+        share=GRAPHS_SHARE,
     ),
     Case(
         "out_of_memory",
@@ -110,6 +117,10 @@ class Machine:
     extra: str = ""
     deadline: float = 0.0
 
+    @property
+    def left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
 
 def run(limit_s: float) -> Iterator[Row]:
     """A row for the shim's build and one for each case; what has no time left is not checked."""
@@ -134,6 +145,8 @@ def run_cases(cases: tuple[Case, ...], machine: Machine, why: str = "") -> Itera
         if case.only_cuda and machine.device == "cpu":
             row.why = "it needs a GPU"
         begin = time.monotonic()
+        if not row.why and machine.left_s < LEAST_S:
+            row.why = NO_TIME
         if not row.why:
             with tempfile.TemporaryDirectory() as folder:
                 _run_case(case, row, machine, known, Path(folder))
@@ -149,7 +162,7 @@ def _run_case(case: Case, row: Row, machine: Machine, known: dict[str, Plain], f
             row.why = known[job].why
             return
     references = [known[job] for job in case.jobs]
-    budget = max(LEAST_BUDGET, int(SHARE * max(plain.peak_bytes for plain in references)))
+    budget = max(LEAST_BUDGET, int(case.share * max(plain.peak_bytes for plain in references)))
     jobs = [f"{SCRIPTS / job} {_options(machine)}" for job in case.jobs]
     command = ["run", *jobs, "--device", machine.device, "--budget", str(budget), "--no-live"]
     command += ["--log-dir", str(folder / "logs"), "--summary", str(folder / "summary.json")]
@@ -158,9 +171,14 @@ def _run_case(case: Case, row: Row, machine: Machine, known: dict[str, Plain], f
     row.figures["seconds together"] = round(time.monotonic() - began, 2)
     row.figures["seconds one after the other"] = round(sum(plain.seconds for plain in references), 2)
     row.figures["budget_bytes"] = budget
+    if code is None and machine.left_s < 0:
+        row.why = NO_TIME
+        return
     if code is None:
         row.claims[f"gpushare ends within {said}"] = False
     else:
+        if machine.device != "cpu":
+            row.claims["the bridge is torch's allocator"] = NO_BRIDGE not in said
         row.claims[_ended(code, case.exit_code, said)] = code == case.exit_code
         _compare(case, row, references, folder)
     row.verdict = "true" if all(row.claims.values()) else "false"
@@ -205,17 +223,19 @@ def _plain(job: str, machine: Machine, limit_s: float, fails: bool) -> Plain:
         began = time.monotonic()
         code, output, said = _started(command, limit_s, machine)
         if code is None:
-            return Plain(why=f"plain python did not end {job} within {said}")
+            return Plain(
+                why=NO_TIME if machine.left_s < 0 else f"plain python did not end {job} within {said}"
+            )
         if code != 0 and not fails:
             return Plain(why=f"plain python ended {job} with {code}: {said[-400:]}")
         outputs.append(output)
+        peak = re.search(r"peak_bytes (\d+)", said)
         if fails:
-            return Plain(output=output)
+            return Plain(output, int(peak[1]) if peak else 0)
     if outputs[0] != outputs[1]:
         return Plain(
             why=f"plain python itself does not print the same for {job} twice{_difference(*outputs)}"
         )
-    peak = re.search(r"peak_bytes (\d+)", said)
     return Plain(outputs[0], int(peak[1]) if peak else 0, time.monotonic() - began)
 
 
@@ -235,8 +255,12 @@ def _cache(folder: Path) -> str:
 
 def _started(command: list[str], limit_s: float, machine: Machine) -> tuple[int | None, bytes, str]:
     """Exit code, stdout and the end of stderr; None and the limit if it did not end."""
-    left = min(limit_s, machine.deadline - time.monotonic())
-    environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONPATH": str(programs.ROOT)}
+    left = min(limit_s, machine.left_s)
+    environment = {
+        **os.environ,
+        "CUBLAS_WORKSPACE_CONFIG": programs.WORKSPACES,
+        "PYTHONPATH": programs.python_path(),
+    }
     with (
         tempfile.TemporaryDirectory() as state,
         tempfile.TemporaryFile() as out,

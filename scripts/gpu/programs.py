@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent.parent
 SHIM = ROOT / "gpushare" / "_shim" / "libgpushare.so"
 TENSORS = ROOT / "tests" / "framework" / "cuda" / "tensors.py"
 LEAST_S = 1.0
+# Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
+WORKSPACES = ":16:8"
 PROGRAMS = (
     (
         "bridge",
@@ -42,16 +44,26 @@ def run(limit_s: float) -> Iterator[Row]:
             yield Row(name, statement, why="the shim was not built")
             continue
         with tempfile.TemporaryDirectory() as cache:
-            paths = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}
-            fixed = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", **paths, **environment}
+            fixed = {
+                "CUBLAS_WORKSPACE_CONFIG": WORKSPACES,
+                "PYTHONPATH": python_path(),
+                "XDG_CACHE_HOME": cache,
+            }
+            fixed |= environment
             yield _run(Row(name, statement), [sys.executable, *command], fixed, deadline)
+
+
+def python_path() -> str:
+    """The tree first, then what the caller has set."""
+    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 
 def build_shim(deadline: float) -> Row:
     """Builds it into the tree, beside the package's Python files."""
     row = Row("shim_builds", "the shim builds with the cmake and g++ that are there")
     with tempfile.TemporaryDirectory() as folder:
-        make = f"cmake -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"
+        with_what = "" if shutil.which("make") else "-G Ninja"
+        make = f"cmake {with_what} -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"
         row = _run(row, ["bash", "-c", make], {}, deadline)
         if row.verdict == "true":
             _install(Path(folder))

@@ -257,7 +257,7 @@ def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
     python = os.environ.get("GPUSHARE_CUDA_PYTHON", sys.executable)
     if "True" not in run([python, "-c", "import torch; print(torch.cuda.is_available())"]).stdout:
         pytest.skip(f"the torch of {python} sees no GPU")
-    environment = {"XDG_CACHE_HOME": str(tmp_path), "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
     if arguments:
         environment["CXX"] = "no-such-compiler"
     command = [python, str(HERE / "tensors.py"), str(library.library_path()), *arguments]

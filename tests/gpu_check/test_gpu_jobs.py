@@ -77,7 +77,26 @@ def test_without_time_nothing_is_checked(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(30)\n")
     monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
     (row,) = rows(Case("slow", "", ("slow.py",)), limit_s=0.5)
-    assert row.verdict == "not checked" and "did not end slow.py within" in row.why
+    assert (row.verdict, row.why) == ("not checked", "no time was left")
+    (row,) = rows(Case("slow", "", ("slow.py",), limit_s=0.5))
+    assert row.verdict == "not checked" and "did not end slow.py within 0 s" in row.why
+
+
+def test_what_the_end_of_the_time_cuts_is_not_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hangs.py").write_text(f"import time\nif {UNDER_GPUSHARE}: time.sleep(100)\n")
+    monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
+    monkeypatch.setattr(jobs, "LEAST_S", 1.0)
+    (row,) = rows(Case("hangs", "", ("hangs.py",)), limit_s=6)
+    assert (row.verdict, row.why) == ("not checked", "no time was left")
+
+
+def test_who_fails_has_a_peak_for_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fails.py").write_text(
+        "import sys\nprint('peak_bytes', 1 << 30, file=sys.stderr)\nsys.exit(3)\n"
+    )
+    monkeypatch.setattr(jobs, "SCRIPTS", tmp_path)
+    (row,) = rows(Case("fails", "", ("fails.py",), exit_code=1, share=2.0))
+    assert row.verdict == "true" and row.figures["budget_bytes"] == 2 << 30
 
 
 def test_every_script_of_a_case_is_there() -> None:

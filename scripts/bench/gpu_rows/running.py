@@ -78,6 +78,8 @@ class Runner:
             command = [*_gpushare(), "run", *timed, "--device", self.device, "--budget", str(budget_bytes)]
             command += ["--no-live", *files, *options]
             (code,) = self._ended([command], folder, extra)
+            if self.device != "cpu" and "can't be built" in (folder / "0.err").read_text(errors="replace"):
+                raise NotMeasured(f"the bridge to torch could not be built: {_last_words(folder)}")
             if code not in accept:
                 raise NotMeasured(f"gpushare ended with exit code {code}: {_last_words(folder)}")
             return _seen(folder, len(jobs) if clock else 0)
