@@ -24,8 +24,7 @@ def _begin(job: context.JobContext) -> None:
     global _owner
     until_s = time.monotonic() + LONGEST_WAIT_S
     with _changed:
-        while (owner := _owner) not in (None, job):
-            assert owner
+        while (owner := _owner) is not None and owner is not job:
             job.note(
                 f"{job.name} waits until {owner.name} has ended its profile: torch has one profiler per process"
             )

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import _weights_only_unpickler
+
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
 
@@ -52,8 +54,6 @@ class JobSet:
 
 def install() -> None:
     """Put the set there, if this torch keeps one."""
-    from torch import _weights_only_unpickler
-
     unpickler: Any = _weights_only_unpickler
     kept = getattr(unpickler, "_marked_safe_globals_set", None)
     if isinstance(kept, set):

@@ -7,13 +7,15 @@ import types
 from typing import Any
 
 from gpushare.isolation import context, imports, threads
-from gpushare.isolation.swapped_names import SwappedNames
+from gpushare.isolation.swapped_names import SwappedNames, has_names
 
 _PACKAGES = ("joblib.externals.loky", "loky")
 _NAMES = ("_executor", "_executor_kwargs")  # the pool, and what it was made with
 
 
 def _split(module: Any) -> None:
+    if not has_names(module, *_NAMES, "_ReusablePoolExecutor"):
+        return
     kind, own = module._ReusablePoolExecutor, SwappedNames(module, _NAMES)
     kind.get_reusable_executor = classmethod(own.around(vars(kind)["get_reusable_executor"].__func__))
 
@@ -23,7 +25,8 @@ def _shut_down(executor: Any, wait: bool) -> None:
 
 
 def _watch(module: types.ModuleType) -> None:
-    threads.add_managers(vars(module)["_threads_wakeups"], _shut_down)
+    if has_names(module, "_threads_wakeups"):
+        threads.add_managers(vars(module)["_threads_wakeups"], _shut_down)
 
 
 def install() -> None:

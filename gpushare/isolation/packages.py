@@ -10,7 +10,7 @@ from typing import Any
 from gpushare.isolation import context, imports, patches
 from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.perjob import PerJob
-from gpushare.isolation.swapped_names import SwappedNames
+from gpushare.isolation.swapped_names import SwappedNames, has_names
 
 # Dictionaries that are attributes of classes.
 _STATE: dict[str, tuple[tuple[str, str], ...]] = {
@@ -19,25 +19,27 @@ _STATE: dict[str, tuple[tuple[str, str], ...]] = {
         (kind, "_shared_state") for kind in ("PartialState", "AcceleratorState", "GradientState")
     ),
     "matplotlib._pylab_helpers": (("Gcf", "figs"),),  # the figures that pyplot draws into
-    "hydra.core.singleton": (
-        ("Singleton", "_instances"),
-    ),  # with the configurations that a script has registered
+    # With the configurations that a script has registered.
+    "hydra.core.singleton": (("Singleton", "_instances"),),
     "omegaconf.basecontainer": (("BaseContainer", "_resolvers"),),
 }
 
 
 def _split(places: tuple[tuple[str, str], ...], module: types.ModuleType) -> None:
     for kind_name, name in places:
-        kind = getattr(module, kind_name, None)
-        if isinstance(kind, type) and isinstance(shared := vars(kind).get(name), dict):
+        if has_names(module, kind_name) and has_names(kind := getattr(module, kind_name), name):
+            shared = vars(kind)[name]
             own: PerJob[Any] = PerJob(shared, partial(copy.deepcopy, shared), imports_set_all=True)
             setattr(kind, name, ClassAttribute(kind, name, own))
 
 
 def _split_wandb(module: types.ModuleType) -> None:
     """The connection to its service, with the settings that it has read from the environment."""
+    functions = ("_setup", "teardown")
+    if not has_names(module, "_singleton", *functions):
+        return
     own = SwappedNames(module, ("_singleton",))
-    for name in ("_setup", "teardown"):
+    for name in functions:
         setattr(module, name, own.around(getattr(module, name)))
 
 

@@ -17,7 +17,6 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from gpushare.isolation import attributes, context, ownership, switch
@@ -25,6 +24,7 @@ from gpushare.isolation.attributes import MISSING
 from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.global_names import uses
 from gpushare.isolation.perjob import PerJob
+from gpushare.isolation.shared_attribute import SharedAttribute
 from gpushare.isolation.stands import can_stand, stand_for
 from gpushare.native import assignments
 from gpushare.native.library import NativeError
@@ -84,49 +84,12 @@ def _kept(value: Any, host: Any) -> Any:
     return value if callable(value) or hasattr(type(value), "__get__") else host
 
 
-class _Shared:
-    """An attribute that all jobs have in common."""
-
-    def __init__(self, target: Any, name: str) -> None:
-        self._switch = switch.Switch(
-            _title(target, name),
-            lambda seen: _put_ours(target, name, seen.value),
-            lambda: _Seen(vars(target).get(name, MISSING)),
-        )
-
-    def set(self, job: context.JobContext, name: str, value: Any) -> bool:
-        self._switch.set(_Seen(value))
-        return True
-
-    def leave(self, job: context.JobContext) -> None:
-        self._switch.leave(job)
-
-
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """A value that a person is told of, and that may be of a kind that has no plain answer to `==`."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Seen) or type(self.value) is not type(other.value):
-            return False
-        try:
-            return self.value is other.value or bool(self.value == other.value)
-        except Exception:  # whatever the script's kind of value raises
-            return False
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __str__(self) -> str:
-        return reprlib.repr(self.value)
-
-
 _lock = threading.RLock()
-_known: dict[tuple[int, str], _Split | _Shared] = {}  # by id() of a target, which they keep alive, and name
+_known: dict[
+    tuple[int, str], _Split | SharedAttribute
+] = {}  # by id() of a target, which they keep alive, and name
 _shared_builtins = vars(builtins)
-_patched_by_packages: list[Any] = []
+_patched_by_packages: dict[int, Any] = {}  # by id(): a class may have an `==` of its own
 _is_watching = _is_changing = False
 
 
@@ -135,7 +98,7 @@ def _assign(target: Any, name: str, value: Any) -> bool:
     job = context.current()
     if not context.in_host():
         return False
-    counts = target in _patched_by_packages or sys._getframe(1).f_builtins is not _shared_builtins
+    counts = id(target) in _patched_by_packages or sys._getframe(1).f_builtins is not _shared_builtins
     with _lock:
         if _is_changing:
             return False
@@ -173,11 +136,11 @@ def _end(target: Any, name: str, split: _Split) -> None:
     with _changing():
         split.take_back()
     del _known[id(target), name]
-    if target not in _patched_by_packages and not any(known == id(target) for known, _ in _known):
+    if id(target) not in _patched_by_packages and not any(known == id(target) for known, _ in _known):
         assignments.unmark(target)
 
 
-def _begin(target: Any, name: str, value: Any) -> _Split | _Shared | None:
+def _begin(target: Any, name: str, value: Any) -> _Split | SharedAttribute | None:
     if _is_set_by_its_kind(target, name):
         return None
     split = _split_class if isinstance(target, type) else _split_module
@@ -188,7 +151,7 @@ def _begin(target: Any, name: str, value: Any) -> _Split | _Shared | None:
     return found
 
 
-def _split_class(target: type, name: str, _: Any) -> _Split | _Shared | None:
+def _split_class(target: type, name: str, _: Any) -> _Split | SharedAttribute | None:
     original = vars(target).get(name, MISSING)
     if target.__flags__ & _IMMUTABLE:
         return None  # refuses
@@ -196,7 +159,7 @@ def _split_class(target: type, name: str, _: Any) -> _Split | _Shared | None:
         return _Split(target, original.value, original, lambda: None)
     # Who asks for a special method finds a class that has one, whatever the method answers.
     if original is MISSING and _is_special(name) and not hasattr(target, name):
-        return _Shared(target, name)
+        return _shared(target, name)
     value = PerJob(original, None, imports_set_all=True)
     shown = ClassAttribute(target, name, value)
     setattr(target, name, shown)
@@ -204,13 +167,13 @@ def _split_class(target: type, name: str, _: Any) -> _Split | _Shared | None:
     return _Split(target, value, shown, lambda: _put(target, name, value.host))
 
 
-def _split_module(target: types.ModuleType, name: str, new: Any) -> _Split | _Shared | None:
+def _split_module(target: types.ModuleType, name: str, new: Any) -> _Split | SharedAttribute | None:
     if _is_special(name):  # the import system's
         return None
     original = vars(target).get(name, MISSING)
     found = uses(target, name)
     if found.written or (found.read and not can_stand(original, new, name)):
-        return _Shared(target, name)
+        return _shared(target, name)
     value = PerJob(original, None, imports_set_all=True)
     # Torch's compiler looks among a module's names first, too.
     is_called = can_stand(original, new, name) and (found.read or original is not MISSING)
@@ -230,6 +193,10 @@ def _split_module(target: types.ModuleType, name: str, new: Any) -> _Split | _Sh
         attributes.make_shared(target, name)
 
     return _Split(target, value, shown, take_back, is_called=found.read)
+
+
+def _shared(target: Any, name: str) -> SharedAttribute:
+    return SharedAttribute(target, name, _title(target, name), lambda value: _put_ours(target, name, value))
 
 
 def _put(target: Any, name: str, value: Any) -> None:
@@ -278,14 +245,14 @@ def watch(note: Callable[[str], None]) -> None:
         note(str(error))
         return
     _is_watching = True
-    for target in _patched_by_packages:
+    for target in _patched_by_packages.values():
         assignments.mark(target)
 
 
 def also_by_packages(target: Any) -> None:
     """Of this class or module also what a package assigns for a job is the job's."""
     with _lock:
-        _patched_by_packages.append(target)
+        _patched_by_packages[id(target)] = target
         if _is_watching:
             assignments.mark(target)
 
@@ -298,7 +265,7 @@ def leave(job: context.JobContext) -> None:
     """What nobody else has set is as before. Values go with the context."""
     with _lock:
         for (_, name), known in list(_known.items()):
-            if isinstance(known, _Shared):
+            if isinstance(known, SharedAttribute):
                 known.leave(job)
             elif known.is_over(job):
                 _end(known.target, name, known)

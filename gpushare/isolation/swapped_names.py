@@ -7,7 +7,20 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
+
+
+def has_names(module: Any, *names: str) -> bool:
+    """Whether this version of a package keeps its state where we know it; if not, the job that imports it is told."""
+    missing = [name for name in names if name not in vars(module)]
+    job = context.current()
+    if missing and job:
+        job.note(
+            f"{module.__name__} has no {', '.join(missing)} in the version that is installed: what it keeps is one for "
+            "all jobs. Use it in one script at a time"
+        )
+    return not missing
 
 
 class SwappedNames:

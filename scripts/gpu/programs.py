@@ -62,8 +62,8 @@ def build_shim(deadline: float) -> Row:
     """Builds it into the tree, beside the package's Python files."""
     row = Row("shim_builds", "the shim builds with the cmake and g++ that are there")
     with tempfile.TemporaryDirectory() as folder:
-        with_what = "" if shutil.which("make") else "-G Ninja"
-        make = f"cmake {with_what} -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"
+        generator = "" if shutil.which("make") else "-G Ninja"
+        make = f"cmake {generator} -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"
         row = _run(row, ["bash", "-c", make], {}, deadline)
         if row.verdict == "true":
             _install(Path(folder))

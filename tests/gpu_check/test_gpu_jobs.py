@@ -99,6 +99,12 @@ def test_who_fails_has_a_peak_for_the_budget(tmp_path: Path, monkeypatch: pytest
     assert row.verdict == "true" and row.figures["budget_bytes"] == 2 << 30
 
 
+def test_what_is_said_without_the_bridge_is_what_is_looked_for() -> None:
+    root = Path(__file__).parent.parent.parent
+    readers = ("gpushare/framework/cuda_bridge.py", "scripts/bench/gpu_rows/running.py")
+    assert all(jobs.NO_BRIDGE in (root / reader).read_text() for reader in readers)
+
+
 def test_every_script_of_a_case_is_there() -> None:
     used = {job.split()[0] for one in jobs.CASES for job in one.jobs}
     assert used == {path.name for path in SCRIPTS.glob("*.py")} - {"options.py"}
