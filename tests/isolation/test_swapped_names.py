@@ -4,7 +4,6 @@ import types
 
 from gpushare.isolation.swapped_names import SwappedNames, has_names
 
-
 CODE = """
 made = None
 def make(again=False):
