@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpushare.native.library import Kind, NativeError, last_error, lib
+from gpushare.native.permits import NativePermit
 
-NEVER, BY_FORECAST = 2**64 - 1, 2**64 - 2  # as a permit's ordinal
 NO_LEASES, BY_CURVE = 0, 2**64 - 1  # as the size of a segment
 ORDERS = {"fifo": 0, "fair": 1, "ranked": 2}
 
@@ -154,10 +154,9 @@ def peak_kinds(account: int) -> tuple[int, int, int] | None:
     return out[0], out[1], out[2]
 
 
-def permit_set(account: int, after: int, ordinal: int, shift_ns: int) -> None:
-    """`account` may start beside an iteration of `after` from its allocation `ordinal` on; `NEVER` and `BY_FORECAST`
-    see `gpushare.h`."""
-    lib().gs_permit_set(account, after, ordinal, shift_ns)
+def permits_set(permits: Sequence[NativePermit]) -> None:
+    """Publish them all at once; pairs of which none speaks keep their permit."""
+    lib().gs_permits_set((NativePermit * len(permits))(*permits), len(permits))
 
 
 def order_set(order: str, quantum_ns: int) -> None:

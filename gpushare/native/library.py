@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-API_VERSION = 15
+from gpushare.native.permits import NativePermit
+
+API_VERSION = 16
 
 _shim: ctypes.CDLL | None = None
 
@@ -134,7 +136,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_profiled_log": (_U64, (_I32, _PTR, _U64)),
     "gs_progress_get": (ctypes.c_int, (_I32, _U64S)),
     "gs_peak_kinds": (ctypes.c_int, (_I32, _U64S)),
-    "gs_permit_set": (None, (_I32, _I32, _U64, _U64)),
+    "gs_permits_set": (None, (ctypes.POINTER(NativePermit), ctypes.c_uint32)),
     "gs_order_set": (ctypes.c_int, (_I32, _U64)),
     "gs_rank_set": (None, (_I32, _I64)),
     "gs_split_set": (None, (_U64,)),
@@ -180,7 +182,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_version": (_U64, (_PTR,)),
     "gs_sim_split": (None, (_PTR, _U64)),
     "gs_sim_budget": (ctypes.c_char_p, (_PTR, _U64)),
-    "gs_sim_permit": (None, (_PTR, _I32, _I32, _U64, _U64)),
+    "gs_sim_permits": (None, (_PTR, ctypes.POINTER(NativePermit), ctypes.c_uint32)),
     "gs_sim_order": (ctypes.c_int, (_PTR, _I32, _U64)),
     "gs_sim_rank": (None, (_PTR, _I32, _I64)),
     "gs_sim_curve": (_U64, (_PTR, _I32, _U64S, _U64S, _U64, _U64S)),

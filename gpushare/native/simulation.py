@@ -10,6 +10,7 @@ from enum import IntEnum
 from gpushare.native import library
 from gpushare.native.doors import ORDERS
 from gpushare.native.library import NativeError, lib
+from gpushare.native.permits import NativePermit
 from gpushare.native.shim import POLICIES, PoolState
 
 _NEVER = 2**64 - 1
@@ -165,9 +166,9 @@ class SimulatedGovernor:
         if why:
             raise NativeError(why.decode())
 
-    def permit(self, account: int, after: int, ordinal: int, shift_ns: int) -> None:
-        """Publish a permit, as `doors.permit_set` does."""
-        self._shim.gs_sim_permit(self._handle, account, after, ordinal, shift_ns)
+    def permits(self, permits: Sequence[NativePermit]) -> None:
+        """Publish them, as `doors.permits_set` does."""
+        self._shim.gs_sim_permits(self._handle, (NativePermit * len(permits))(*permits), len(permits))
 
     def order(self, order: str, quantum_ns: int) -> None:
         """Who goes first at the doors, as `doors.order_set` says."""

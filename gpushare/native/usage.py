@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-from gpushare.native.doors import NEVER
 from gpushare.native.library import BadFree, Memory, NativeError, Piece, last_error, lib
 
+_NO_LIMIT = 2**64 - 1
 FREE, USED, USED_ELSEWHERE = 0, 1, 2  # of a piece
 FREED_TWICE, FREED_INSIDE = 1, 2  # kinds of bad frees; 3: no block is known there
 
@@ -57,7 +57,7 @@ def limit_set(account: int, limit_bytes: int | None) -> None:
 
     :raises NativeError: no such account.
     """
-    if lib().gs_limit_set(account, NEVER if limit_bytes is None else limit_bytes) != 0:
+    if lib().gs_limit_set(account, _NO_LIMIT if limit_bytes is None else limit_bytes) != 0:
         raise NativeError(last_error())
 
 

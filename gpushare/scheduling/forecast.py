@@ -1,163 +1,30 @@
-"""What permits will yield if every iteration is as measured: a coarse look ahead, to know which mode to begin with.
-
-All jobs begin at once and go on for some iterations of the longest, in small equal steps of time. A door opens as the
-shim's does: where each open iteration has come to the point that a permit names, or all of them together are forecast
-to fit with the newcomer, and nobody who asked earlier has been passed already. An iteration whose next bytes have no
-room stands still, and all doors stay shut. Contention is left out: it is what measuring finds.
-"""
+"""What each mode will yield, to know with which one to begin (`scheduling.look_ahead`)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpushare.scheduling.look_ahead import yield_of
 from gpushare.scheduling.policies import POLICIES
-from gpushare.scheduling.snapshot import TURNS, IterationCurve, Permit, Snapshot
-
-_STEPS = 48  # in the longest iteration
-_BEFORE, _COUNTED = 2, 6  # longest iterations, first to get into step
-_EDGE = 1e-6  # of a step: times are not exact
+from gpushare.scheduling.snapshot import TURNS, Snapshot
 
 
 def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
-    """The yield of each mode, solo seconds per second; where all peaks fit at once only the first sharing one.
+    """The yield of each mode, solo seconds per second; of modes that permit the same only the first.
 
-    Jobs without a curve are left out.
+    So it is where all peaks fit at once. Jobs without a curve are left out.
     """
     jobs = tuple(job for job in snapshot.jobs if job.curve and job.curve.duration_s > 0)
     curves = [job.curve for job in jobs if job.curve]
     room = snapshot.budget_bytes - snapshot.reserved_bytes
     sharing = [mode for mode in modes if mode != TURNS]
-    found = {}
+    found: dict[str, float] = {}
     if sum(curve.peak_bytes for curve in curves) <= room:
         found[sharing[0]] = float(len(curves))
     else:
-        for mode in sharing:
-            permits = POLICIES[mode](replace(snapshot, jobs=jobs, mode=mode))
-            found[mode] = yield_of(permits, [job.account for job in jobs], curves, room)
+        permitted = {mode: POLICIES[mode](replace(snapshot, jobs=jobs, mode=mode)) for mode in sharing}
+        for mode, permits in permitted.items():
+            if all(permits != permitted[other] for other in found):
+                found[mode] = yield_of(permits, [job.account for job in jobs], curves, room)
     return found | ({TURNS: 1.0} if TURNS in modes else {})
-
-
-def yield_of(
-    permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
-) -> float:
-    """Solo seconds of iterations per second under these permits; a pair without a permit starts whenever it fits."""
-    if not curves:
-        return 0.0
-    step_s = max(curve.duration_s for curve in curves) / _STEPS
-    ahead = _LookAhead(permits, accounts, curves, room_bytes, step_s)
-    for _ in range(_BEFORE * _STEPS):
-        ahead.advance()
-    ahead.work_s = 0.0
-    for _ in range(_COUNTED * _STEPS):
-        ahead.advance()
-    return ahead.work_s / (_COUNTED * _STEPS * step_s)
-
-
-def _held_in_steps(curve: IterationCurve, step_s: float) -> list[int]:
-    """The most that an iteration holds in each step of time: what it holds for a moment counts."""
-    ends = [*curve.time_s[1:], curve.duration_s]
-    held = [curve.residue_bytes] * max(1, round(curve.duration_s / step_s))
-    for held_bytes, begin_s, end_s in zip(curve.held_bytes, curve.time_s, ends, strict=True):
-        first, last = int(begin_s / step_s + _EDGE), math.ceil(end_s / step_s - _EDGE)
-        for step in range(min(first, len(held) - 1), min(max(last, first + 1), len(held))):
-            held[step] = max(held[step], held_bytes)
-    return held
-
-
-@dataclass
-class _Job:
-    """In step `at` of its iteration; None: at its door, where `passed` others have started since it came."""
-
-    curve: IterationCurve
-    held_in: list[int]
-    shifts: dict[int, float]  # by index of the job that runs: how many steps far that must be
-    by_forecast: bool = False
-    at: int | None = None
-    passed: int = 0
-
-    def held(self, at: int | None) -> int:
-        if at is None or at >= len(self.held_in):
-            return self.curve.residue_bytes
-        return self.held_in[at]
-
-
-class _LookAhead:
-    """All jobs, a step of time after the other."""
-
-    def __init__(
-        self,
-        permits: Sequence[Permit],
-        accounts: Sequence[int],
-        curves: Sequence[IterationCurve],
-        room_bytes: int,
-        step_s: float,
-    ) -> None:
-        index = {account: i for i, account in enumerate(accounts)}
-        self._jobs = [_Job(curve, _held_in_steps(curve, step_s), {}) for curve in curves]
-        for p in permits:
-            job = self._jobs[index[p.account]]
-            job.by_forecast |= p.by_forecast
-            if not p.by_forecast:
-                job.shifts[index[p.after]] = math.inf if p.ordinal is None else p.shift_s / step_s - _EDGE
-        self._room_bytes, self._step_s = room_bytes, step_s
-        self._queue = list(self._jobs)  # at their doors, in the order in which they came
-        self._running: list[_Job] = []  # in the order in which they started
-        self._held = sum(job.held(None) for job in self._jobs)
-        self._waits = False  # an iteration for room: it comes before all doors
-        self.work_s = 0.0
-
-    def advance(self) -> None:
-        """One step."""
-        if not self._waits:
-            self._open_doors()
-        moved = [job for job in self._running if self._move(job)]
-        self._waits = len(moved) < len(self._running)
-        if self._running and not moved:
-            self._move(self._running[0], always=True)  # the shim would not let it come so far
-        for job in [job for job in self._running if job.at is None]:
-            self._running.remove(job)
-            self._queue.append(job)
-
-    def _open_doors(self) -> None:
-        for job in list(self._queue):
-            past = all(self._is_past(other, shift) for other, shift in job.shifts.items())
-            if past and (not job.by_forecast or self._fits(job)):
-                for earlier in self._queue[: self._queue.index(job)]:
-                    earlier.passed += 1
-                self._queue.remove(job)
-                self._running.append(job)
-                self._go_to(job, 0)
-            elif job.passed:
-                return
-
-    def _fits(self, newcomer: _Job) -> bool:
-        """Whether it stays with all that run within the room to its end (`shim/src/forecast.cpp`)."""
-        at_doors = sum(j.curve.residue_bytes for j in self._jobs if j.at is None and j is not newcomer)
-        for ahead in range(len(newcomer.held_in)):
-            running = sum(job.held(job.at + ahead) for job in self._running if job.at is not None)
-            if at_doors + running + newcomer.held(ahead) > self._room_bytes:
-                return False
-        return True
-
-    def _is_past(self, other: int, shift: float) -> bool:
-        at = self._jobs[other].at
-        return at is None or at >= shift
-
-    def _move(self, job: _Job, *, always: bool = False) -> bool:
-        then = (job.at or 0) + 1
-        more = job.held(then) - job.held(job.at)
-        if more > 0 and self._held + more > self._room_bytes and not always:
-            return False
-        self.work_s += self._step_s  # of a short one several iterations end in a step
-        if then < len(job.held_in):
-            self._go_to(job, then)
-        else:
-            self._go_to(job, None)
-            job.passed = 0
-        return True
-
-    def _go_to(self, job: _Job, at: int | None) -> None:
-        self._held += job.held(at) - job.held(job.at)
-        job.at = at

@@ -13,8 +13,8 @@ TURNS = "temporal"  # the mode in which one job's iterations run at a time
 class IterationCurve:
     """Bytes held after each step of an iteration, `time_s` seconds after its start.
 
-    `ordinals[i]` is the allocation at which step i happens. Steps are in order; between two of them the
-    job holds at most the larger one.
+    `ordinals[i]` is the allocation at which step i happens, of `allocations` in the whole iteration. Steps are in
+    order; between two of them the job holds at most the larger one.
     """
 
     ordinals: tuple[int, ...]
@@ -22,6 +22,7 @@ class IterationCurve:
     time_s: tuple[float, ...]
     duration_s: float
     residue_bytes: int
+    allocations: int
 
     @property
     def peak_bytes(self) -> int:
@@ -64,16 +65,16 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Permit:
-    """`account` may start beside an iteration of `after` from its allocation `ordinal` on.
+    """`account` may start beside an iteration of `after` once that has made so many allocations.
 
-    `ordinal` None: not while that iteration runs. `shift_s` is the forecast time shift, which is what the
-    ordinal says in seconds. `by_forecast`: as soon as it is forecast to fit with all that run then, not only with
-    `after`; the shim looks at that when the job is at its door, and the ordinal does not count.
+    `allocations` None: not while that iteration runs. `shift_s`: the forecast time shift. `by_forecast`: and only
+    where it is forecast to fit with all that run then, not with `after` alone; the shim looks at that when the job is
+    at its door.
     """
 
     account: int
     after: int
-    ordinal: int | None
+    allocations: int | None
     shift_s: float
     by_forecast: bool = False
 
@@ -120,6 +121,7 @@ def compress(
         time_s=tuple(time_s[i] for i in starts),
         duration_s=max(duration_s, time_s[-1] if time_s else 0.0),
         residue_bytes=residue_bytes,
+        allocations=len(held_bytes),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gpushare.jobs import PRIORITY
 from gpushare.native import doors, shim
+from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue
@@ -141,10 +142,9 @@ class SchedulerThread:
         if self._modes:
             changed = self._choose_mode(self._modes, progress) or changed
         if changed:
-            doors.split_set(segment_bytes(self._policy, self._snapshot))
-            for permit in self._policy(self._snapshot):
-                shift_ns = round(permit.shift_s * 1e9)
-                doors.permit_set(permit.account, permit.after, native_ordinal(permit), shift_ns)
+            permits = self._policy(self._snapshot)
+            doors.split_set(segment_bytes(self._policy, self._snapshot, permits))
+            doors.permits_set([native_permit(permit) for permit in permits])
             self._read_s = time.monotonic()
             self._cost_s = self._read_s - begin_s
 
@@ -205,11 +205,11 @@ class SchedulerThread:
         return True
 
 
-def native_ordinal(permit: Permit) -> int:
-    """A permit's ordinal as the shim has it."""
-    if permit.by_forecast:
-        return doors.BY_FORECAST
-    return doors.NEVER if permit.ordinal is None else permit.ordinal
+def native_permit(permit: Permit) -> NativePermit:
+    """As the shim has it."""
+    made = NEVER if permit.allocations is None else permit.allocations
+    shift_ns = round(permit.shift_s * 1e9)
+    return NativePermit(permit.account, permit.after, made, shift_ns, permit.by_forecast)
 
 
 def _what_changed(yields: Yields) -> str:

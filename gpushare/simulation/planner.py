@@ -13,9 +13,9 @@ from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import POLICIES, Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
-from gpushare.scheduling.thread import native_ordinal
+from gpushare.scheduling.thread import native_permit
 
-SegmentBytes = Callable[[Policy, Snapshot], int]
+SegmentBytes = Callable[[Policy, Snapshot, Sequence[Permit]], int]
 
 
 @lru_cache(maxsize=256)
@@ -78,10 +78,9 @@ class Planner:
             POLICIES[mode] if mode else self._policy
         )  # a mode's permits are those of the policy of its name
         snapshot = self._snapshot(accounts, mode)
-        self._governor.split(self._segments(policy, snapshot))
-        for permit in _permits(cast(Hashable, policy), snapshot):
-            shift_ns = round(permit.shift_s * 1e9)
-            self._governor.permit(permit.account, permit.after, native_ordinal(permit), shift_ns)
+        permits = _permits(cast(Hashable, policy), snapshot)
+        self._governor.split(self._segments(policy, snapshot, permits))
+        self._governor.permits([native_permit(permit) for permit in permits])
 
     def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
         jobs = tuple(JobState(account, self._curve(account)) for account in accounts)

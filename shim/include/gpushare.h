@@ -12,14 +12,13 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 15
+#define GS_API_VERSION 16
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
-#define GS_MOST_KINDS 8                  // of iterations of a job
-#define GS_KIND_STEPS 128                // of the curve of one
-#define GS_SHARED 0                      // the account of what no job owns
-#define GS_NEVER UINT64_MAX              // as a permit's ordinal: not while that iteration runs
-#define GS_BY_FORECAST (UINT64_MAX - 1)  // as soon as it fits with all iterations under way
+#define GS_MOST_KINDS 8      // of iterations of a job
+#define GS_KIND_STEPS 128    // of the curve of one
+#define GS_SHARED 0          // the account of what no job owns
+#define GS_NEVER UINT64_MAX  // as a permit's `made`: not while that iteration runs
 
 typedef int32_t gs_account;  // 0 is `shared`; jobs are 1 .. GS_MAX_ACCOUNTS - 1
 typedef uint64_t gs_stream;  // 0 on the host device, where every stream is synchronous
@@ -171,10 +170,16 @@ GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[5]);
 // Bytes of the live blocks at the peak of the profiled iteration: persistent, activation,
 // temporary.
 GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);
-// `job` may open its door while `after` is in an iteration only from allocation `ordinal` on
-// (GS_NEVER: only when it is at a door; GS_BY_FORECAST: when the curves of all that are under way
-// say that it fits). shift_ns: the forecast shift, for the record.
-GS_EXPORT void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns);
+// `job` may open its door while `after` is in an iteration only once that has made so many
+// allocations (GS_NEVER: only when it is at a door) and, by_forecast, the curves of all that are
+// under way say that it fits with them. shift_ns: the forecast shift, for the record.
+typedef struct gs_permit {
+  gs_account job, after;
+  uint64_t made, shift_ns;
+  uint32_t by_forecast;
+} gs_permit;
+// Of these pairs, at once: no door opens on a part of them. Other pairs keep what they have.
+GS_EXPORT void gs_permits_set(const gs_permit* permits, uint32_t count);
 // Of doors. Where jobs take turns, one goes on through its door for quantum_ns. -1: no such order.
 GS_EXPORT int gs_order_set(int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
@@ -282,8 +287,7 @@ GS_EXPORT void gs_sim_look_at_doors(gs_sim* sim);
 GS_EXPORT uint64_t gs_sim_next_look(gs_sim* sim);
 GS_EXPORT uint64_t gs_sim_version(gs_sim* sim);
 GS_EXPORT const char* gs_sim_budget(gs_sim* sim, uint64_t bytes);  // why not, or ""
-GS_EXPORT void gs_sim_permit(gs_sim* sim, gs_account job, gs_account after, uint64_t ordinal,
-                             uint64_t shift_ns);
+GS_EXPORT void gs_sim_permits(gs_sim* sim, const gs_permit* permits, uint32_t count);
 GS_EXPORT int gs_sim_order(gs_sim* sim, int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_sim_rank(gs_sim* sim, gs_account job, int64_t rank);
 GS_EXPORT void gs_sim_split(gs_sim* sim, uint64_t bytes);  // as gs_split_set

@@ -29,12 +29,19 @@ enum class Stop : uint8_t {
   kHere,             // at its door
 };
 
+// When a job may start beside an iteration of another one: once that has made so many allocations,
+// and, where it is by forecast, as soon as it fits with all that are under way.
 struct Permit {
   bool valid = false;
-  uint64_t ordinal = 0, shift_ns = 0;
+  uint64_t made = 0, shift_ns = 0;
+  bool by_forecast = false;
 };
-constexpr uint64_t kNever = UINT64_MAX;           // as a permit's ordinal: the two take turns
-constexpr uint64_t kByForecast = UINT64_MAX - 1;  // as soon as it fits with all that are under way
+constexpr uint64_t kNever = UINT64_MAX;  // as `made`: not while that iteration is open
+
+struct PairPermit {
+  uint32_t id, after;
+  Permit permit;
+};
 
 struct Span;
 

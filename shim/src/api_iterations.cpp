@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api.h"
+#include "permits.h"
 
 using namespace gpushare;
 
@@ -102,11 +103,8 @@ int gs_peak_kinds(gs_account job, uint64_t out[3]) {
   return known ? 0 : fail("the job has no profile yet");
 }
 
-void gs_permit_set(gs_account job, gs_account after, uint64_t ordinal, uint64_t shift_ns) {
-  Runtime* r = active();
-  if (r && is_job(job) && is_job(after))
-    r->governor().set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
-                             {true, ordinal, shift_ns});
+void gs_permits_set(const gs_permit* permits, uint32_t count) {
+  if (Runtime* r = active()) r->governor().set_permits(pair_permits({permits, count}, is_job));
 }
 
 int gs_order_set(int32_t order, uint64_t quantum_ns) {

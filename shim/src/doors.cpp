@@ -123,7 +123,7 @@ bool Governor::come_to_door(Waiter& w) {
   w.reasons.begin(w.since_ns, shut);
   door_waiters_.push_back(&w);
   if (w.first) {
-    if (decisions_.on()) w.predicted_ns = planned_wait(a, shut);
+    if (decisions_.on()) w.predicted_ns = planned_wait(a);
     set_state(a, kAtDoor);
     telemetry_->event(id, kDoorWaitBegin, 0, w.since_ns);
     pump();
@@ -257,11 +257,10 @@ void Governor::inspect(uint32_t id, const std::function<void(const Account&)>& r
   read(accounts_[id]);
 }
 
-void Governor::set_permit(uint32_t id, uint32_t after, Permit permit) {
+void Governor::set_permits(const std::vector<PairPermit>& permits) {
   Lock lock(mutex_);
-  accounts_[id].permit[after] = permit;
-  // A door that only this opened had to wait for Python.
-  if (uint64_t opened = pump()) telemetry_->add(id, kPythonGrants, opened);
+  for (const PairPermit& p : permits) accounts_[p.id].permit[p.after] = p.permit;
+  pump(true);
 }
 
 void Governor::set_order(Order order, uint64_t quantum_ns) {

@@ -137,7 +137,8 @@ class Governor {
   void set_limit(uint32_t id, uint64_t pages);
   // Runs `read` under the lock, for what is not worth a copy of its own.
   void inspect(uint32_t id, const std::function<void(const Account&)>& read);
-  void set_permit(uint32_t id, uint32_t after, Permit permit);
+  // All at once: no door opens on a mixture of two plans.
+  void set_permits(const std::vector<PairPermit>& permits);
   // Where jobs take turns, one goes on through its door for `quantum_ns`.
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);
@@ -259,9 +260,8 @@ class Governor {
   const Forecast& forecast_of_next(const Account& a) const;
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
-  uint64_t forecast_wait(const Account& a) const;
+  uint64_t planned_wait(const Account& a) const;
   uint64_t permit_wait(const Account& a, const Account& o) const;
-  uint64_t planned_wait(const Account& a, Shut shut) const;
   uint64_t planned_for(const Account& a, Shut shut) const;
   void plan_look(Waiter& w, Shut shut);
   int compare(const Account& a, const Account& b) const;
@@ -275,7 +275,7 @@ class Governor {
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns, bool batch);
   void learn_kinds(Account& a);
-  uint64_t pump();  // returns how many doors it opened
+  void pump(bool for_permits = false);
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);

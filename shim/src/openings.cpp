@@ -53,7 +53,7 @@ int Governor::compare(const Account& a, const Account& b) const {
 // different.
 bool Governor::starts_apart(const Account& a, const Account& b) const {
   const Permit& p = a.permit[b.id];
-  return policy_ == Policy::kTemporal || (p.valid && p.ordinal == kNever);
+  return policy_ == Policy::kTemporal || (p.valid && p.made == kNever);
 }
 
 bool Governor::take_turns(const Account& a, const Account& b) const {
@@ -154,19 +154,36 @@ bool Governor::forecast_fits(const Account& a, Waiter* self) const {
   return fits;
 }
 
-// How long until it is forecast to fit, those under way going on at their pace; kNotPredicted if it
-// is for something else that the job waits.
-uint64_t Governor::forecast_wait(const Account& a) const {
+// How long until the iteration under way has come to the point that the job's permit names.
+uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
+  const Permit& permit = a.permit[o.id];
+  if (!permit.valid || permit.made == 0) return 0;
+  UnderWay there = under_way(o.forecast, o.curve, o.recorder.ordinal(), o.recorder.since(now_ns()));
+  uint32_t last = std::min<uint64_t>(permit.made, o.curve.length());
+  uint64_t end = o.forecast.time(o.forecast.length());
+  uint64_t at = permit.made <= o.curve.length() && last ? o.curve.time(last - 1) : end;
+  return at - std::min(at, there.elapsed_ns);
+}
+
+// How long until permits are forecast to let the job start, those under way going on at their pace;
+// kNotPredicted if it is for something else that it waits.
+uint64_t Governor::planned_wait(const Account& a) const {
   std::vector<UnderWay> running = others_under_way(a);
   if (!a.forecast.known() || running.empty()) return kNotPredicted;
-  uint64_t longest = 0;
+  uint64_t longest = 0, at_least = 0;
+  bool by_forecast = false;
   for (const UnderWay& u : running) {
     if (!u.forecast->known()) return kNotPredicted;
     uint64_t end = u.forecast->time(u.forecast->length());
     longest = std::max(longest, end - std::min(end, u.elapsed_ns));
   }
-  for (const Account& o : accounts())
-    if (o.open && o.id != a.id && starts_apart(a, o)) return longest;
+  for (const Account& o : accounts()) {
+    if (!o.open || o.id == a.id) continue;
+    if (starts_apart(a, o)) return longest;
+    at_least = std::max(at_least, permit_wait(a, o));
+    by_forecast |= a.permit[o.id].by_forecast;
+  }
+  if (at_least > 0 && !by_forecast) return at_least;
   const Forecast& next = forecast_of_next(a);
   uint64_t room = room_for_iterations(a);
   std::vector<UnderWay> then(running.size());
@@ -174,30 +191,31 @@ uint64_t Governor::forecast_wait(const Account& a) const {
     std::ranges::transform(running, then.begin(), [&](UnderWay u) { return later(u, ahead); });
     return fit_together(next, then, room);
   };
-  uint64_t moments = std::max<uint64_t>(1, std::min(kMomentsAhead, longest / kFinestNs));
-  uint64_t before = 0, at = longest;
+  if (at_least >= longest || (at_least > 0 && fits(at_least))) return at_least;
+  uint64_t span = longest - at_least, before = at_least, at = longest;
+  uint64_t moments = std::max<uint64_t>(1, std::min(kMomentsAhead, span / kFinestNs));
   for (uint64_t moment = 1; moment < moments && at == longest; ++moment) {
-    uint64_t ahead = longest * moment / moments;
+    uint64_t ahead = at_least + span * moment / moments;
     (fits(ahead) ? at : before) = ahead;
   }
-  while (at - before > std::max(kFinestNs, longest / kFinestShare)) {
+  while (at - before > std::max(kFinestNs, span / kFinestShare)) {
     uint64_t middle = before + (at - before) / 2;
     (fits(middle) ? at : before) = middle;
   }
   return at;
 }
 
-// A permit says from which point of another's iteration on this one is forecast to run through.
-// Where none lies ready the start is not planned, only safe: no door waits for the scheduler.
+// A permit says from which point of another's iteration on this one may start, and whether it must
+// be forecast to run through with all that are under way then. Where none lies ready the start is
+// not planned, only safe: no door waits for the scheduler.
 Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
   uint32_t by_forecast = 0;
   for (const Account& o : accounts()) {
     if (!o.open || o.id == a.id) continue;
     const Permit& p = a.permit[o.id];
-    if (p.valid && p.ordinal == kByForecast)
-      by_forecast = o.id;
-    else if (p.valid && o.recorder.ordinal() < p.ordinal)
-      return {p.ordinal == kNever ? kTurn : kShift, o.id};
+    if (!p.valid) continue;
+    if (o.recorder.ordinal() < p.made) return {p.made == kNever ? kTurn : kShift, o.id};
+    if (p.by_forecast) by_forecast = o.id;
   }
   if (by_forecast && !forecast_fits(a, self)) return {kShift, by_forecast};
   return {};

@@ -14,24 +14,9 @@ constexpr uint64_t kBetweenLooksNs = 250000, kPumpShare = 4;  // of which a pump
 constexpr uint64_t kMixed = 0x9e3779b97f4a7c15;
 }  // namespace
 
-// How long until the iteration under way has come to the point that the job's permit names.
-uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
-  uint64_t ordinal = a.permit[o.id].ordinal;
-  if (ordinal == 0 || ordinal > o.curve.length()) return kNotPredicted;
-  UnderWay there = under_way(o.forecast, o.curve, o.recorder.ordinal(), o.recorder.since(now_ns()));
-  uint64_t at = o.curve.time(static_cast<uint32_t>(ordinal) - 1);
-  return at - std::min(at, there.elapsed_ns);
-}
-
-// How long until the door is planned to open, for all that is known now; see `forecast_wait`.
-uint64_t Governor::planned_wait(const Account& a, Shut shut) const {
-  bool by_permit = shut.why == kShift && a.permit[shut.by].ordinal != kByForecast;
-  return by_permit ? permit_wait(a, accounts_[shut.by]) : forecast_wait(a);
-}
-
 // Tells one thing to wait for, beside one set of open iterations, from another.
 uint64_t Governor::planned_for(const Account& a, Shut shut) const {
-  uint64_t all = kMixed * shut.by + a.permit[shut.by].ordinal;
+  uint64_t all = kMixed * shut.by + a.permit[shut.by].made;
   for (const Account& o : accounts())
     if (o.open && !o.saved && o.id != a.id) all = all * kMixed + o.opened_ns;
   return all;
@@ -48,7 +33,7 @@ void Governor::plan_look(Waiter& w, Shut shut) {
   if (same && w.look_ns > now) return;
   w.in_vain = same ? std::min(2 * w.in_vain, kMostNs) : kLeastNs;
   w.planned_for = beside;
-  uint64_t wait = planned_wait(a, shut);
+  uint64_t wait = planned_wait(a);
   w.look_ns = wait == kNotPredicted ? wait : now + std::max(wait, w.in_vain);
   if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();
 }

@@ -153,9 +153,9 @@ std::string Simulation::set_budget(uint64_t pages) {
   return governor_->set_budget(pages);
 }
 
-void Simulation::set_permit(uint32_t id, uint32_t after, Permit permit) {
+void Simulation::set_permits(const std::vector<PairPermit>& permits) {
   OwnClock clock(&now_ns_);
-  governor_->set_permit(id, after, permit);
+  governor_->set_permits(permits);
 }
 
 void Simulation::set_split(uint64_t pages) {

@@ -53,7 +53,7 @@ class Simulation {
   void look_at_doors();       // and when a start is planned: at `next_look`
   uint64_t next_look() const { return governor_->next_look(); }  // kNotPredicted: there is none
   std::string set_budget(uint64_t pages);
-  void set_permit(uint32_t id, uint32_t after, Permit permit);
+  void set_permits(const std::vector<PairPermit>& permits);
   void set_split(uint64_t pages);
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "../include/gpushare.h"
+#include "permits.h"
 #include "simulation.h"
 
 using namespace gpushare;
@@ -87,11 +88,8 @@ const char* gs_sim_budget(gs_sim* s, uint64_t bytes) {
   return s->error.c_str();
 }
 
-void gs_sim_permit(gs_sim* s, gs_account job, gs_account after, uint64_t ordinal,
-                   uint64_t shift_ns) {
-  if (known(s, job) && known(s, after))
-    s->set_permit(static_cast<uint32_t>(job), static_cast<uint32_t>(after),
-                  {true, ordinal, shift_ns});
+void gs_sim_permits(gs_sim* s, const gs_permit* permits, uint32_t count) {
+  s->set_permits(pair_permits({permits, count}, [&](gs_account job) { return known(s, job); }));
 }
 
 int gs_sim_order(gs_sim* s, int32_t order, uint64_t quantum_ns) {

@@ -119,11 +119,11 @@ void Governor::release(Waiter& w) {
   w.wake.notify_one();
 }
 
-// Grants what can be granted now: memory first, in the order of asking, then doors.
-uint64_t Governor::pump() {
+// Grants what can be granted now: memory first, in the order of asking, then doors. A door that
+// only new permits open had to wait for Python.
+void Governor::pump(bool for_permits) {
   settle_budget();
   trim_leases();
-  uint64_t opened = 0;
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
@@ -161,9 +161,8 @@ uint64_t Governor::pump() {
     if (opens) open(a);
     w->granted_ns = now_ns();
     release(*w);
-    opened += opens;
+    if (opens && for_permits) telemetry_->add(a.id, kPythonGrants, 1);
   }
-  return opened;
 }
 
 std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) const {

@@ -183,7 +183,7 @@ void run(const Driver& driver, uint64_t seconds, bool faults) {
   std::vector<std::unique_ptr<Job>> jobs;
   for (unsigned i = 0; i < kScripts; ++i) jobs.push_back(std::make_unique<Job>(driver, runtime, i));
   for (uint32_t a = 1; a <= kScripts; ++a)
-    for (uint32_t b = 1; b <= kScripts; ++b) runtime.governor().set_permit(a, b, {true, 0, 0});
+    for (uint32_t b = 1; b <= kScripts; ++b) runtime.governor().set_permits({{a, b, {true, 0, 0}}});
   ending = false;
   iterations = refusals = 0;
   std::atomic<bool> done{false};

@@ -250,7 +250,7 @@ struct Evaluating : Job {
 void another_job_starts_between_two_batches(Policy policy) {
   World w(policy, 100);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(1);
-  w.permit_all(2, kNever);
+  w.permit_all(2, {true, kNever, 0});
   Evaluating a{w, 1}, b{w, 2};
   for (int n = 0; n < 6; ++n) a.train();
   std::atomic<bool> done{false};

@@ -9,14 +9,14 @@
 namespace {
 
 // Four jobs of 40 pages each on 60: only an order that the check finds lets them all through.
-void jobs_share_what_is_too_small_for_all(Policy policy, uint64_t ordinal = 0,
+void jobs_share_what_is_too_small_for_all(Policy policy, Permit permit = {true, 0, 0},
                                           Order order = Order::kFifo) {
   World w(policy, 60);
   w.governor.set_order(order, 1000000);
   std::vector<std::thread> threads;
   std::atomic<int> finished{0};
   for (int i = 0; i < 4; ++i) CHECK(w.governor.begin_job(1) == i + 1);
-  w.permit_all(4, ordinal);
+  w.permit_all(4, permit);
   for (uint32_t i = 1; i <= 4; ++i)
     threads.emplace_back([&, i] {
       Job job{w, i};
@@ -29,7 +29,7 @@ void jobs_share_what_is_too_small_for_all(Policy policy, uint64_t ordinal = 0,
   CHECK(finished == 4);
   CHECK(w.telemetry.header(kHeldPeak) <= 60 * kPage);
   CHECK(w.telemetry.header(kHeldTotal) == 0);
-  if (policy == Policy::kZico && ordinal == 0) {
+  if (policy == Policy::kZico && !permit.by_forecast) {
     uint64_t waits = 0;
     for (uint32_t a = 1; a <= 4; ++a) waits += w.telemetry.slot(a, kWaits);
     CHECK(w.telemetry.header(kHeldPeak) > 44 * kPage);  // they really overlapped
@@ -84,8 +84,8 @@ void a_permit_holds_the_door() {
   });
   std::this_thread::sleep_for(milliseconds(50));
   CHECK(!in);
-  w.governor.set_permit(2, 1, {true, 10, 0});
-  w.governor.set_permit(1, 2, {true, UINT64_MAX, 0});
+  w.governor.set_permits({{2, 1, {true, 10, 0}}});
+  w.governor.set_permits({{1, 2, {true, UINT64_MAX, 0}}});
   w.governor.end_job(1);
   t.join();
   CHECK(in);
@@ -99,7 +99,7 @@ void a_permit_is_progress_of_the_other() {
   Job one{w, 1}, two{w, 2};
   for (int n = 0; n < 3; ++n) one.iterate(20, 0);
   w.governor.set_curve(2, std::vector<uint32_t>(20, 20), std::vector<uint64_t>(20, 1), 0);
-  w.governor.set_permit(2, 1, {true, 10, 0});
+  w.governor.set_permits({{2, 1, {true, 10, 0}}});
   w.governor.mark(1), w.governor.pass_door(1);
   while (one.pages.size() < 9) one.take();
   std::atomic<bool> in{false};
@@ -128,7 +128,7 @@ void a_planned_start_wakes_who_looks() {
     w.governor.begin_job(0);
     w.governor.set_curve(id, std::vector<uint32_t>(20, 20), times, 0);
   }
-  w.governor.set_permit(2, 1, {true, 10, 0});
+  w.governor.set_permits({{2, 1, {true, 10, 0}}});
   std::atomic<bool> in{false}, looked{false};
   std::thread looks([&] {
     w.governor.look_at_doors_until(now_ns() + 3000000000);
@@ -607,9 +607,9 @@ void a_cut_waits_for_open_iterations() {
 int main() {
   jobs_share_what_is_too_small_for_all(Policy::kZico);
   jobs_share_what_is_too_small_for_all(Policy::kTemporal);
-  jobs_share_what_is_too_small_for_all(Policy::kTemporal, 0, Order::kFair);
+  jobs_share_what_is_too_small_for_all(Policy::kTemporal, {true, 0, 0}, Order::kFair);
   for (Order order : {Order::kFifo, Order::kFair, Order::kRanked})
-    jobs_share_what_is_too_small_for_all(Policy::kZico, kByForecast, order);
+    jobs_share_what_is_too_small_for_all(Policy::kZico, {true, 0, 0, true}, order);
   wrong_claims_end();
   a_permit_holds_the_door();
   a_permit_is_progress_of_the_other();

@@ -27,8 +27,8 @@ uint32_t begin(Simulation& s, std::vector<uint32_t> held, uint64_t residue = 0) 
 }
 
 void both_may_start_at_once(Simulation& s, uint32_t a, uint32_t b) {
-  s.set_permit(a, b, {true, 0, 0});
-  s.set_permit(b, a, {true, 0, 0});
+  s.set_permits({{a, b, {true, 0, 0}}});
+  s.set_permits({{b, a, {true, 0, 0}}});
 }
 
 uint64_t lease(Simulation& s, uint32_t id) { return s.governor().account(id).lease; }
@@ -173,7 +173,7 @@ void promises_that_cannot_all_be_kept_are_off() {
   CHECK(s.door(b) == Answer::kGo && s.hold(b, 10) == Answer::kGo && lease(s, b) == 40);
   uint32_t d = begin(s, {5, 5, 5});
   both_may_start_at_once(s, a, d), both_may_start_at_once(s, b, d);
-  s.set_permit(d, c, {true, kNever, 0});
+  s.set_permits({{d, c, {true, kNever, 0}}});
   CHECK(s.door(d) == Answer::kWaits);
   s.end_job(c);
   CHECK(s.telemetry().header(kHeadroom) == 10 * kPage);

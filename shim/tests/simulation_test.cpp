@@ -22,7 +22,7 @@ uint32_t begin(Simulation& s, uint32_t peak) {
 void memory_that_is_freed_lets_a_waiter_go_on() {
   Simulation s(Policy::kZico, kPage, 100);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(b, a, {true, 0, 0}), s.set_permit(a, b, {true, 0, 0});
+  s.set_permits({{b, a, {true, 0, 0}}}), s.set_permits({{a, b, {true, 0, 0}}});
   CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
   CHECK(s.hold(a, 30) == Answer::kGo && s.hold(a, 60) == Answer::kGo);
   CHECK(s.hold(b, 30) == Answer::kGo);
@@ -62,7 +62,7 @@ void a_set_up_does_not_wait_for_ever_for_a_profile() {
 void a_door_waits_for_its_permit() {
   Simulation s(Policy::kZico, kPage, 200);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(b, a, {true, 2, 0});
+  s.set_permits({{b, a, {true, 2, 0}}});
   CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
   CHECK(s.hold(a, 30) == Answer::kGo);
   s.tick();
@@ -81,7 +81,7 @@ void a_door_waits_for_its_permit() {
 void a_wedge_is_resolved_in_virtual_time() {
   Simulation s(Policy::kZico, kPage, 100);
   uint32_t a = begin(s, 40), b = begin(s, 40);
-  s.set_permit(b, a, {true, 0, 0}), s.set_permit(a, b, {true, 0, 0});
+  s.set_permits({{b, a, {true, 0, 0}}}), s.set_permits({{a, b, {true, 0, 0}}});
   CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
   CHECK(s.hold(a, 40) == Answer::kGo && s.hold(b, 40) == Answer::kGo);
   CHECK(s.hold(a, 60) == Answer::kGo);  // the one overrun
@@ -132,7 +132,7 @@ void rise(Simulation& s, uint32_t id, uint32_t peak) {
 void all_by_forecast(Simulation& s, uint32_t jobs) {
   for (uint32_t a = 1; a <= jobs; ++a)
     for (uint32_t b = 1; b <= jobs; ++b)
-      if (a != b) s.set_permit(a, b, {true, kByForecast, 0});
+      if (a != b) s.set_permits({{a, b, {true, 0, 0, true}}});
 }
 
 // Any two of them fit, at once; three only when one has come past its peak.
@@ -154,7 +154,8 @@ void doors_wait_where_jobs_take_turns() {
   for (bool by_permit : {false, true}) {
     Simulation s(by_permit ? Policy::kZico : Policy::kTemporal, kPage, 300);
     uint32_t a = begin(s, 60), b = begin(s, 60);
-    if (by_permit) s.set_permit(a, b, {true, kNever, 0}), s.set_permit(b, a, {true, kNever, 0});
+    if (by_permit)
+      s.set_permits({{a, b, {true, kNever, 0}}}), s.set_permits({{b, a, {true, kNever, 0}}});
     s.set_order(Order::kFifo, kSecond);
     CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
     s.set_time(kSecond / 2);
@@ -173,7 +174,7 @@ void doors_wait_where_jobs_take_turns() {
 void only_who_takes_turns_has_a_quantum() {
   Simulation s(Policy::kZico, kPage, 300);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(a, b, {true, 0, 0}), s.set_permit(b, a, {true, kNever, 0});
+  s.set_permits({{a, b, {true, 0, 0}}}), s.set_permits({{b, a, {true, kNever, 0}}});
   s.set_order(Order::kFifo, 10 * kSecond);
   CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
   s.set_time(kSecond / 2);
@@ -185,7 +186,7 @@ void only_who_takes_turns_has_a_quantum() {
 void a_start_is_planned_for_its_moment() {
   Simulation s(Policy::kZico, kPage, 100);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(b, a, {true, kByForecast, 0});
+  s.set_permits({{b, a, {true, 0, 0, true}}});
   CHECK(s.next_look() == kNotPredicted);
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
   CHECK(s.door(b) == Answer::kWaits);
@@ -207,7 +208,7 @@ void a_planned_look_is_a_close_one() {
   for (uint32_t& id : ids)
     id = s.begin_job({160, 210, 160, 140}, {0, 200000000, 650000000, 870000000}, 0, kSecond);
   auto [a, b] = ids;
-  s.set_permit(b, a, {true, kByForecast, 0});
+  s.set_permits({{b, a, {true, 0, 0, true}}});
   CHECK(s.door(a) == Answer::kGo);
   for (auto [ms, pages] : {std::pair{0, 160}, {200, 210}, {650, 160}}) {
     s.set_time(static_cast<uint64_t>(ms) * 1000000 + 1);
@@ -224,11 +225,56 @@ void a_planned_look_is_a_close_one() {
   CHECK(s.look(b) == Answer::kGo);
 }
 
+// A permit may name an allocation and ask for the forecast too: the later of the two counts.
+void a_start_waits_for_its_point_and_its_forecast() {
+  struct Case {
+    uint64_t room, made, planned_s;
+    bool by_forecast = true;
+  };
+  for (auto [room, made, planned_s, by_forecast] :
+       {Case{200, 2, 1}, {100, 1, 1}, {100, 3, 2}, {80, 2, 2}, {80, 2, 1, false}}) {
+    Simulation s(Policy::kZico, kPage, room);
+    uint32_t a = begin(s, 60), b = begin(s, 60);
+    s.set_permits({{b, a, {true, made, 0, by_forecast}}});
+    CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
+    CHECK(s.door(b) == Answer::kWaits);
+    uint64_t planned = s.next_look(), expected = planned_s * kSecond;
+    CHECK(planned >= expected && planned <= expected + kSecond / 8);
+    s.set_time(kSecond - kSecond / 8);
+    s.look_at_doors();
+    CHECK(s.look(b) == Answer::kWaits);
+    s.set_time(kSecond);
+    CHECK(s.hold(a, 60) == Answer::kGo);
+    s.tick();
+    CHECK(s.look(b) == (planned_s == 1 ? Answer::kGo : Answer::kWaits));
+    s.set_time(2 * kSecond);
+    s.free_down_to(a, 29);
+    CHECK(s.hold(a, 30) == Answer::kGo);
+    s.tick();
+    CHECK(s.look(b) == Answer::kGo && s.telemetry().slot(b, kPythonGrants) == 0);
+  }
+}
+
+// Each of the two plans keeps the door shut, a part of one and a part of the other would not.
+void permits_come_all_at_once() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
+  s.set_permits({{b, a, {true, kNever, 0}}, {b, c, {true, 0, 0}}});
+  CHECK(s.door(a) == Answer::kGo && s.door(c) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  s.set_permits({{b, a, {true, 0, 0}}, {b, c, {true, kNever, 0}}});
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK(s.telemetry().slot(b, kPythonGrants) == 0);
+  s.set_permits({{b, c, {true, 0, 0}}});
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK(s.telemetry().slot(b, kPythonGrants) == 1);
+}
+
 // The allocation that a permit names comes late: it is looked for again and again.
 void a_start_is_planned_anew_where_others_are_late() {
   Simulation s(Policy::kZico, kPage, 200);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(b, a, {true, 2, 0});
+  s.set_permits({{b, a, {true, 2, 0}}});
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
   CHECK(s.door(b) == Answer::kWaits);
   uint64_t planned = s.next_look();
@@ -252,7 +298,7 @@ void a_start_is_planned_anew_where_others_are_late() {
 void a_plan_is_for_those_under_way() {
   Simulation s(Policy::kZico, kPage, 100);
   uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 20);
-  s.set_permit(b, a, {true, kByForecast, 0}), s.set_permit(b, c, {true, kByForecast, 0});
+  s.set_permits({{b, a, {true, 0, 0, true}}}), s.set_permits({{b, c, {true, 0, 0, true}}});
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 30) == Answer::kGo);
   CHECK(s.door(b) == Answer::kWaits);
   uint64_t planned = s.next_look();
@@ -262,7 +308,7 @@ void a_plan_is_for_those_under_way() {
   CHECK(s.door(c) == Answer::kGo);
   s.tick();
   CHECK(s.next_look() >= 2 * kSecond);  // a's peak has no room for both
-  s.set_permit(b, a, {true, kNever, 0});
+  s.set_permits({{b, a, {true, kNever, 0}}});
   CHECK(s.next_look() == kNotPredicted);
 }
 
@@ -286,7 +332,7 @@ void nobody_passes_who_goes_first() {
   uint32_t a = begin(s, 60), b = begin(s, 140), c = begin(s, 60);
   s.set_order(Order::kRanked, 0);
   s.set_rank(b, -1);
-  s.set_permit(b, a, {true, kNever, 0});
+  s.set_permits({{b, a, {true, kNever, 0}}});
   CHECK(s.door(a) == Answer::kGo);
   rise(s, a, 60);
   CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
@@ -333,14 +379,14 @@ void a_newcomer_starts_at_the_least_that_another_was_granted() {
 void a_wait_tells_what_it_was_for() {
   Simulation s(Policy::kZico, kPage, 200);
   uint32_t a = begin(s, 60), b = begin(s, 60);
-  s.set_permit(b, a, {true, 2, 0});
+  s.set_permits({{b, a, {true, 2, 0}}});
   CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
   s.set_time(kSecond);
   rise(s, a, 60);
-  s.set_permit(b, a, {true, kNever, 0});
+  s.set_permits({{b, a, {true, kNever, 0}}});
   s.set_time(4 * kSecond);
   s.tick();
-  s.set_permit(b, a, {false, 0, 0});
+  s.set_permits({{b, a, {false, 0, 0}}});
   CHECK(s.look(b) == Answer::kGo);
   auto waited = [&](Why why) {
     return s.telemetry().slot(b, static_cast<Slot>(uint32_t{kWaitedNs} + why - 1)) / kSecond;
@@ -404,6 +450,8 @@ int main() {
   only_who_takes_turns_has_a_quantum();
   a_start_is_planned_for_its_moment();
   a_planned_look_is_a_close_one();
+  a_start_waits_for_its_point_and_its_forecast();
+  permits_come_all_at_once();
   a_start_is_planned_anew_where_others_are_late();
   a_plan_is_for_those_under_way();
   the_lowest_rank_goes_first();

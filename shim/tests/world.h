@@ -40,9 +40,9 @@ struct World {
     CHECK(t.open(-1));
     return t;
   }
-  void permit_all(uint32_t jobs, uint64_t ordinal = 0) {
+  void permit_all(uint32_t jobs, Permit permit = {true, 0, 0}) {
     for (uint32_t a = 1; a <= jobs; ++a)
-      for (uint32_t b = 1; b <= jobs; ++b) governor.set_permit(a, b, {true, ordinal, 0});
+      for (uint32_t b = 1; b <= jobs; ++b) governor.set_permits({{a, b, permit}});
   }
 };
 

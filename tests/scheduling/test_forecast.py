@@ -17,7 +17,7 @@ def triangle(up: int, down: int, duration_s: float = 1.0, peak: int = PEAK) -> I
     held += [round(peak * (down - i - 1) / down) for i in range(down)]
     n = up + down
     times = tuple(duration_s * i / n for i in range(n))
-    return IterationCurve(tuple(range(n)), tuple(held), times, duration_s, 0)
+    return IterationCurve(tuple(range(n)), tuple(held), times, duration_s, 0, n)
 
 
 def snapshot(peaks: float, *curves: IterationCurve) -> Snapshot:
@@ -45,14 +45,15 @@ def test_where_all_peaks_fit_sharing_is_one_mode() -> None:
 
 
 def test_flat_jobs_that_fit_one_at_a_time_yield_as_much_as_turns() -> None:
-    flat = IterationCurve((0,), (PEAK,), (0.0,), 1.0, 0)
+    flat = IterationCurve((0,), (PEAK,), (0.0,), 1.0, 0, 1)
     found = forecasts(snapshot(1.5, flat, flat), MODES["auto"])
-    assert found["zico"] == found["waterwave"] == pytest.approx(1, abs=0.05)
+    assert found["zico"] == pytest.approx(1, abs=0.05) and "waterwave" not in found
 
 
 def test_many_jobs_are_forecast_to_share_by_their_sum() -> None:
     found = forecasts(snapshot(5, *[triangle(30, 60)] * 20), MODES["auto"])
-    assert found["zico"] > found["waterwave"] > 5
+    assert found["zico"] > 5
+    assert "waterwave" not in found  # it has no round that is as good, and permits the same
 
 
 def test_permits_that_promise_too_much_stall() -> None:
@@ -96,7 +97,7 @@ def test_each_policy_has_a_mechanism_and_each_mode_is_a_policy() -> None:
 def spike(duration_s: float, at: float = 0.54, peak_share: float = 0.036) -> IterationCurve:
     held = (180, 300, PEAK, 320)
     times = tuple(duration_s * t for t in (0.0, 0.09, at, at + peak_share))
-    return IterationCurve(tuple(range(4)), held, times, duration_s, 80)
+    return IterationCurve(tuple(range(4)), held, times, duration_s, 80, 4)
 
 
 @settings(max_examples=200, deadline=None)
@@ -116,4 +117,4 @@ def test_a_moment_s_peak_is_not_missed(duration_s: float, at: float, share: floa
 @pytest.mark.parametrize("duration_s", [0.01, 0.02, 0.03, 0.04, 0.06, 0.5])
 def test_short_iterations_do_not_keep_a_long_one_from_its_memory(duration_s: float) -> None:
     found = forecasts(snapshot(1.2, triangle(30, 60), triangle(30, 60, duration_s, 300)), MODES["auto"])
-    assert found["zico"] > 1.8 and found["waterwave"] > 1.5
+    assert found["zico"] > 1.8 and found.get("waterwave", found["zico"]) > 1.5

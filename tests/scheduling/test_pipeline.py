@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpushare.profiles.segments import segments
 from gpushare.scheduling.pipeline import Round, best_round, work_per_s
 from gpushare.scheduling.policies import POLICIES
-from gpushare.scheduling.policies.waterwave import _ordinal_at
+from gpushare.scheduling.policies.waterwave import allocations_made, in_rounds
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot
 
 
@@ -20,7 +20,7 @@ def curves(draw: st.DrawFn) -> IterationCurve:
     duration_s = draw(st.sampled_from((0.3, 1.0, 1.1, 2.0)))
     times = tuple(duration_s * i / len(above) for i in range(len(above)))
     held = tuple(residue + a for a in above)
-    return IterationCurve(tuple(range(len(above))), held, times, duration_s, residue)
+    return IterationCurve(tuple(range(len(above))), held, times, duration_s, residue, len(above))
 
 
 def held_at(found: Round, jobs: list[IterationCurve], moment_s: float) -> int:
@@ -51,7 +51,7 @@ def test_a_round_fits_at_every_moment(jobs: list[IterationCurve], share: float) 
 
 
 def test_nothing_fits_where_one_job_does_not() -> None:
-    curve = IterationCurve((0, 1), (5, 100), (0.0, 0.5), 1.0, 5)
+    curve = IterationCurve((0, 1), (5, 100), (0.0, 0.5), 1.0, 5, 2)
     assert best_round([curve, curve], 104) is None
     assert best_round([curve, curve], 105) is not None
 
@@ -59,7 +59,7 @@ def test_nothing_fits_where_one_job_does_not() -> None:
 def triangle(duration_s: float = 1.0) -> IterationCurve:
     held = [*range(1, 65), *range(63, -1, -1)]
     times = tuple(duration_s * i / 128 for i in range(128))
-    return IterationCurve(tuple(range(0, 1280, 10)), tuple(held), times, duration_s, 0)
+    return IterationCurve(tuple(range(0, 1280, 10)), tuple(held), times, duration_s, 0, 1280)
 
 
 def test_with_room_for_all_everybody_starts_at_once() -> None:
@@ -68,27 +68,30 @@ def test_with_room_for_all_everybody_starts_at_once() -> None:
 
 
 def test_starts_are_at_the_nearest_allocations() -> None:
-    jobs = tuple(JobState(i + 1, triangle()) for i in range(3))
     found = best_round([triangle()] * 3, 90)
     assert found is not None
-    for p in POLICIES["waterwave"](Snapshot(90, jobs)):
+    for p in in_rounds(found, [JobState(i + 1, triangle()) for i in range(3)], None):
         planned_s = (found.starts_s[p.account - 1] - found.starts_s[p.after - 1]) % found.length_s
         if planned_s >= 1:
-            assert p.ordinal is None
+            assert p.allocations is None
         else:
-            assert p.shift_s == pytest.approx(planned_s)
-            at_s = 1.0 if p.ordinal is None else p.ordinal / 1280
-            assert at_s == pytest.approx(planned_s, abs=0.5 / 1270 if planned_s < 1270 / 1280 else 1 / 128)
+            assert p.shift_s == pytest.approx(planned_s) and p.by_forecast
+            assert p.allocations is not None
+            at_s = max(0, p.allocations - 1) / 1280  # when the last of so many was made
+            assert 0 <= planned_s - at_s < 1 / 1270
 
 
-@pytest.mark.parametrize(("allocations", "at"), [(400, 0.5), (1, 0.7)])
-def test_a_start_on_a_flat_stretch(allocations: int, at: float) -> None:
-    """Half of it is behind. With many allocations in it one of these is taken, with none the next one."""
+@pytest.mark.parametrize("allocations", [1, 4, 400])
+def test_a_start_is_at_the_last_allocation_before_it(allocations: int) -> None:
+    """From there on it waits for its forecast, however long the next allocation takes to come."""
     ordinals = (0, 50, 50 + allocations, 80 + allocations)
-    flat = IterationCurve(ordinals, (10, 60, 10, 0), (0.0, 0.3, 0.7, 0.9), 1.0, 0)
-    found = _ordinal_at(flat, 0.5)
-    assert found is not None and 0.3 + 0.4 * (found - 50) / allocations == pytest.approx(at)
-    assert _ordinal_at(flat, 0.95) is None
+    flat = IterationCurve(ordinals, (10, 60, 10, 0), (0.0, 0.3, 0.7, 0.9), 1.0, 0, 180 + allocations)
+    assert allocations_made(flat, 0.0) == 0
+    assert allocations_made(flat, 0.3) == 50 + 1
+    assert allocations_made(flat, 0.5) == 50 + allocations // 2 + 1
+    assert allocations_made(flat, 0.7 - 1e-4) == 50 + allocations
+    assert allocations_made(flat, 0.95) == 80 + allocations + 50 + 1
+    assert allocations_made(flat, 1.0) == 180 + allocations
 
 
 def test_the_size_of_segments_may_be_given() -> None:
@@ -96,15 +99,24 @@ def test_the_size_of_segments_may_be_given() -> None:
     curve = triangle()
     for split in (40, 13):
         permits = POLICIES["waterwave"](Snapshot(90, jobs, split_bytes=split))
-        ends = {curve.ordinals[end] for _, end in segments(curve.held_bytes, split)[:-1]}
-        given_ = {p.ordinal for p in permits if p.ordinal is not None}
+        ends = {curve.ordinals[end] + 1 for _, end in segments(curve.held_bytes, split)[:-1]}
+        given_ = {p.allocations for p in permits if p.allocations}
         assert given_ and given_ <= ends
+
+
+def test_where_no_round_goes_well_starts_are_as_early_as_they_fit() -> None:
+    """Three of one shape beside one whose iterations are a third as long."""
+    three = tuple(JobState(i + 1, triangle()) for i in range(3))
+    equal = Snapshot(70, three[:2])
+    assert any(p.allocations for p in POLICIES["waterwave"](equal))
+    unlike = Snapshot(90, (*three, JobState(4, triangle(0.37)), JobState(5, triangle(0.7))))
+    assert POLICIES["waterwave"](unlike) == POLICIES["zico"](unlike)
 
 
 def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle()), JobState(2, triangle()))
     permits = POLICIES["waterwave"](Snapshot(400, jobs, mode="temporal"))
-    assert [p.ordinal for p in permits] == [None, None]
+    assert [p.allocations for p in permits] == [None, None]
 
 
 @pytest.mark.parametrize("ratio", [3, 50, 1000, 10**7])
@@ -112,7 +124,7 @@ def test_a_job_with_far_shorter_iterations_costs_no_more_to_plan(ratio: int) -> 
     def curve(duration_s: float) -> IterationCurve:
         held = [*range(100), *range(100, 0, -1)]
         times = tuple(duration_s * i / len(held) for i in range(len(held)))
-        return IterationCurve(tuple(range(len(held))), tuple(held), times, duration_s, 0)
+        return IterationCurve(tuple(range(len(held))), tuple(held), times, duration_s, 0, len(held))
 
     jobs, room = [curve(1.0), curve(1.0 / ratio)], 150
     found = best_round(jobs, room)

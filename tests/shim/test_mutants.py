@@ -73,7 +73,11 @@ MUTANTS = [
     ("simulation", "planned_looks.cpp", "w->plans && !", "!"),
     ("simulation", "waits.cpp", " && w->look_ns <= now_ns()) w->misfit = 0;", ");"),
     ("simulation", "planned_looks.cpp", "w.planned_for == beside", "true"),
-    ("simulation", "planned_looks.cpp", "by_permit ? permit_wait(a, accounts_[shut.by]) : ", ""),
+    ("simulation", "openings.cpp", "at_least = std::max(at_least, permit_wait(a, o));", ""),
+    ("simulation", "openings.cpp", "if (p.by_forecast) by_forecast = o.id;", ""),
+    ("simulation", "openings.cpp", "if (at_least > 0 && !by_forecast) return at_least;", ""),
+    ("simulation", "doors.cpp", ".permit[p.after] = p.permit;", ".permit[p.after] = p.permit, pump();"),
+    ("simulation", "waits.cpp", "if (opens && for_permits)", "if (opens)"),
     ("governor", "planned_looks.cpp", "if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();", ""),
     ("simulation", "openings.cpp", "if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};", ""),
     (
@@ -93,7 +97,7 @@ MUTANTS = [
     ("governor", "openings.cpp", "if (Shut shut = shut_by_others_waiting(a, self)) return shut;", ""),
     ("governor", "openings.cpp", "!others_live(a) || fits_beside_residues(a, 0)", "true"),
     ("governor", "openings.cpp", " || !has_a_place(*w)) continue", ") continue"),
-    ("governor", "openings.cpp", "p.valid && o.recorder.ordinal() < p.ordinal", "false"),
+    ("governor", "openings.cpp", "o.recorder.ordinal() < p.made", "false"),
     (
         "governor",
         "openings.cpp",

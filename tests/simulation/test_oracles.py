@@ -78,7 +78,7 @@ blocks = st.lists(st.integers(0, 9), min_size=1, max_size=6)
 
 def steps(held: list[int]) -> IterationCurve:
     times = tuple(float(i) for i in range(len(held)))
-    return IterationCurve(tuple(range(len(held))), tuple(held), times, float(len(held)), 0)
+    return IterationCurve(tuple(range(len(held))), tuple(held), times, float(len(held)), 0, len(held))
 
 
 def fits_by_counting(running: list[int], newcomer: list[int], shift: int, room: int) -> bool:
@@ -93,7 +93,9 @@ def fits_by_counting(running: list[int], newcomer: list[int], shift: int, room: 
 
 def curve_of(job: SimulatedJob) -> IterationCurve:
     ordinals = tuple(range(len(job.held_bytes)))
-    return IterationCurve(ordinals, job.held_bytes, job.time_s, job.iteration_s, job.residue_bytes)
+    return IterationCurve(
+        ordinals, job.held_bytes, job.time_s, job.iteration_s, job.residue_bytes, len(ordinals)
+    )
 
 
 @given(running=blocks, newcomer=blocks, room=st.integers(0, 18))
@@ -102,8 +104,12 @@ def test_time_shifts_are_the_smallest_by_counting(running: list[int], newcomer: 
     (permit,) = (p for p in POLICIES["zico"](Snapshot(room, jobs)) if p.account == 2)
     counted = [s for s in range(len(running)) if fits_by_counting(running, newcomer, s, room)]
     if not counted and max(newcomer) <= room and running[-1] + newcomer[0] <= room:
-        counted = [len(running) - 1]  # within the last second: the newcomer's second one is after it
-    assert permit.ordinal == (counted[0] if counted else None)
+        counted = [len(running)]  # within the last second: the newcomer's second one is after it
+    if counted:
+        assert permit.allocations == 0 and permit.by_forecast
+        assert counted[0] - 1 < permit.shift_s <= counted[0]
+    else:
+        assert permit.allocations is None
 
 
 @settings(max_examples=20, deadline=None)
@@ -176,7 +182,7 @@ def flat(name: str) -> SimulatedJob:
 def test_a_shift_is_forecast_within_a_step() -> None:
     jobs = (JobState(1, curve_of(flat("a"))), JobState(2, curve_of(flat("b"))))
     for permit in POLICIES["zico"](Snapshot(360 * PAGE, jobs)):
-        assert permit.ordinal == 3
+        assert permit.allocations == 0 and permit.by_forecast
         assert permit.shift_s == pytest.approx(0.87 - 0.2, abs=0.01)
 
 

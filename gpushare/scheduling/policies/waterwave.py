@@ -1,24 +1,29 @@
 """Waterwave's pipeline (sections 4.3 and 4.4): what one job allocates lies beside what another one frees.
 
-All jobs start in rounds (`scheduling.pipeline`), each one so far behind the last that it rises while the other falls.
-This is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that paper hands memory
-over at the ends of segments, pieces in which about `split_bytes` are allocated or freed, and starts lie there. Here the
-shim promises memory by small segments (`scheduling.leases`) and passes on at each page what is not promised, so that a
-start may lie at any allocation. With a split it is put off to the end of a segment as there. Two starts that are put
-off, of one job behind another and of that one behind the first, can make every round longer than planned.
+Jobs start in rounds (`scheduling.pipeline`), each one so far behind the last that it rises while the other falls. This
+is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that paper hands memory over
+at the ends of segments, pieces in which about `split_bytes` are allocated or freed, and starts lie there. Here the shim
+promises memory by small segments (`scheduling.leases`) and passes on at each page what is not promised, so that a start
+may lie at any allocation; from there on it waits for the moment in which it is forecast to fit, since iterations are
+never quite where the round has them. With a split it is put off to the end of a segment as there. Two starts that are
+put off, of one job behind another and of that one behind the first, can make every round longer than planned.
+
+A round comes again and again for all alike, and many unlike jobs do not go well into one. Where they are forecast to
+do clearly more without, each start is as early as it fits with all that run then: algorithm 1 from how far they have
+come, not from a plan.
 """
 
 from __future__ import annotations
 
-import math
-
 from gpushare.profiles.segments import segments
+from gpushare.scheduling.look_ahead import yield_of
 from gpushare.scheduling.pipeline import Round, best_round, step_at
 from gpushare.scheduling.policies.temporal import temporal
+from gpushare.scheduling.policies.zico import zico
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
 
+_CLEARLY = 1.05  # better, as forecast
 _REPEATS = 256  # of a short iteration that are looked at
-_SELDOM = 1 / 32  # of the iteration, between two allocations
 _EDGE = 1e-6  # times are not exact
 
 
@@ -28,16 +33,23 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     curves = [job.curve for job in jobs if job.curve]
     if snapshot.take_turns or len(jobs) < 2:
         return temporal(snapshot)
-    found = best_round(curves, snapshot.budget_bytes - snapshot.reserved_bytes)
+    room = snapshot.budget_bytes - snapshot.reserved_bytes
+    found = best_round(curves, room)
     if found is None:
         return temporal(snapshot)
-    split = snapshot.split_bytes
-    return [
-        _permit(found, curves, i, j, jobs, split)
-        for i in range(len(jobs))
-        for j in range(len(jobs))
-        if i != j
-    ]
+    planned = in_rounds(found, jobs, snapshot.split_bytes)
+    if snapshot.split_bytes is not None:
+        return planned
+    as_they_fit, accounts = zico(snapshot), [job.account for job in jobs]
+    early, rounds = (yield_of(permits, accounts, curves, room) for permits in (as_they_fit, planned))
+    return as_they_fit if early > rounds * _CLEARLY else planned
+
+
+def in_rounds(found: Round, jobs: list[JobState], split_bytes: int | None) -> list[Permit]:
+    """Where each of these jobs, all of which have a curve, is in the round when another one first starts in it."""
+    curves = [job.curve for job in jobs if job.curve]
+    pairs = ((i, j) for i in range(len(jobs)) for j in range(len(jobs)) if i != j)
+    return [_permit(found, curves, i, j, jobs, split_bytes) for i, j in pairs]
 
 
 def _permit(
@@ -53,29 +65,29 @@ def _permit(
     shift_s = _shift_s(found, curves, newcomer, running)
     if shift_s is None:
         return Permit(account, after, None, curve.duration_s)
-    if split is None:
-        return Permit(account, after, _ordinal_at(curve, shift_s), shift_s)
-    step = _end_of_segment(curve, shift_s, split)
-    if step >= len(curve.ordinals):
-        return Permit(account, after, None, curve.duration_s)
-    return Permit(account, after, curve.ordinals[step], curve.time_s[step])
+    if split is not None:
+        step = _end_of_segment(curve, shift_s, split)
+        if step == len(curve.ordinals):
+            return Permit(account, after, None, curve.duration_s)
+        shift_s = curve.time_s[step]
+    return Permit(account, after, allocations_made(curve, shift_s), shift_s, by_forecast=True)
 
 
-def _ordinal_at(curve: IterationCurve, shift_s: float) -> int | None:
-    """The allocation that comes at this time, the nearest one; None: the iteration's end.
+def allocations_made(curve: IterationCurve, shift_s: float) -> int:
+    """How many there are so long after the iteration's start; 0 at the start.
 
-    A step of the curve stands for many allocations, which are taken to come evenly. Where they come seldom it is the
-    next one: a start that is much too early stalls in mid-iteration.
+    A step of the curve stands for many allocations, which are taken to come evenly.
     """
+    if shift_s <= 0:
+        return 0
     step = step_at(curve, shift_s)
-    begin, begin_s, is_last = curve.ordinals[step], curve.time_s[step], step + 1 == len(curve.ordinals)
-    end = begin + 1 if is_last else curve.ordinals[step + 1]
-    end_s = curve.duration_s if is_last else curve.time_s[step + 1]
-    apart_s = (end_s - begin_s) / (end - begin)
-    passed = (shift_s - begin_s) / apart_s if apart_s > 0 else 0.0
-    seldom = apart_s > curve.duration_s * _SELDOM
-    ordinal = begin + (math.ceil(passed - _EDGE) if seldom else round(passed))
-    return None if is_last and ordinal >= end else ordinal
+    begin, begin_s = curve.ordinals[step], curve.time_s[step]
+    if step + 1 < len(curve.ordinals):
+        end, end_s = curve.ordinals[step + 1], curve.time_s[step + 1]
+    else:
+        end, end_s = curve.allocations, curve.duration_s
+    passed = (shift_s - begin_s) / (end_s - begin_s) if end_s > begin_s else 0.0
+    return min(begin + int(passed * (end - begin) + _EDGE) + 1, end)
 
 
 def _end_of_segment(curve: IterationCurve, shift_s: float, split_bytes: int) -> int:

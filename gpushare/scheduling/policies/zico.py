@@ -1,9 +1,9 @@
 """Zico's scrooge scheduler (section 5): the smallest time shift at which two iterations fit.
 
 An iteration of one job may start while another's runs once the other has come so far that from there on
-the two together stay within the budget, both going on at their measured pace. The shift is published as
-progress of the other job, so that a job that is slowed down holds the newcomer back by itself. Where the pace
-together is measured to be slower than one after the other, no two iterations overlap.
+the two together stay within the budget, both going on at their measured pace. The shift is for the record: the
+permit is by forecast, so that the shim looks for that point with all that run, from how far they have come. Where the
+pace together is measured to be slower than one after the other, no two iterations overlap.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _permit(
     shift_s = _shift_before(newcomer, running, step, room_bytes)
     if step == steps and shift_s > running.duration_s * (1 - _LEAST_OVERLAP):
         return Permit(account, after, None, running.duration_s)
-    return Permit(account, after, running.ordinals[min(step, steps - 1)], shift_s, by_forecast=True)
+    return Permit(account, after, 0, shift_s, by_forecast=True)
 
 
 def _shift_before(newcomer: IterationCurve, running: IterationCurve, step: int, room_bytes: int) -> float:
