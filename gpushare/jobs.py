@@ -157,6 +157,19 @@ def with_priorities(specs: Sequence[JobSpec], texts: Sequence[str]) -> list[JobS
     return [replace(spec, priority=given.get(spec.name, spec.priority)) for spec in specs]
 
 
+def order_for(order: str | None, specs: Sequence[JobSpec]) -> str:
+    """Who goes first of these jobs: as was asked for, else by priority if one has any.
+
+    :raises UsageError: they have priorities, and another order was asked for.
+    """
+    prioritised = any(spec.priority for spec in specs)
+    if prioritised and order not in (None, PRIORITY):
+        raise UsageError(
+            f"jobs have priorities, but --order is {order}; leave it out, or say --order priority"
+        )
+    return order or (PRIORITY if prioritised else FIFO)
+
+
 def check(spec: JobSpec) -> None:
     """Find what would keep the job from starting.
 

@@ -12,6 +12,7 @@ import click
 import rich.console
 
 from gpushare.errors import UsageError
+from gpushare.jobs import ORDERS
 from gpushare.launcher.devices import Device
 from gpushare.native import library
 from gpushare.units import format_bytes, parse_budget
@@ -24,6 +25,24 @@ device_option = click.option(
     default="auto",
     show_default=True,
     help="auto (the CPU), cpu or cuda[:N] (experimental: not yet run on a GPU).",
+)
+
+order_option = click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    help="Who goes first of the jobs that wait. Default: fifo; priority, if a job has one.",
+)
+priority_option = click.option(
+    "--priority",
+    "priorities",
+    metavar="NAME=N",
+    multiple=True,
+    help="Of a job, by its name in the output (its script's, without .py); the highest goes first.",
+)
+split_option = click.option(
+    "--split-size",
+    metavar="SIZE",
+    help="Waterwave's segments: memory is promised by these, and starts wait for the end of one.",
 )
 
 
@@ -49,7 +68,7 @@ def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
         how = f"what is free now less a reserve of {format_bytes(reserve)}"
     else:
         budget, how = parse_budget(text, device.total_bytes), "--budget"
-        if device.model and budget > device.free_bytes:
+        if budget > device.free_bytes:
             how += f", although only {format_bytes(device.free_bytes)} are free now"
     if budget < LEAST_BUDGET_BYTES:
         raise UsageError(

@@ -22,6 +22,7 @@ from gpushare.profiles import Profile, store
 from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, SimulationStuck, from_profile
 from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
+from gpushare.simulation.rules import Rules
 from gpushare.units import format_bytes, parse_bytes
 from gpushare.views.plan import render_plan
 from gpushare.views.progress import Progress
@@ -58,6 +59,9 @@ _SWEEP_POINTS = 16
 @click.option(
     "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."
 )
+@common.order_option
+@common.priority_option
+@common.split_option
 @click.option("--sweep-budget", is_flag=True, help="Throughput at budgets from the largest peak to the sum.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything to stdout as JSON.")
 @common.device_option
@@ -71,6 +75,9 @@ def plan(
     threads: float | None,
     slowdown: float | None,
     stagger: float,
+    order: str | None,
+    priorities: tuple[str, ...],
+    split_size: str | None,
     sweep_budget: bool,
     as_json: bool,
     device: str,
@@ -84,7 +91,10 @@ def plan(
     """
     common.check_platform()
     on = devices.choose(device)
-    entries = _entries(jobs, job_file)
+    entries = _entries(jobs, job_file, priorities)
+    rules = Rules(
+        job_specs.order_for(order, [e.spec for e in entries]), parse_bytes(split_size) if split_size else None
+    )
     budget_bytes = _budget(budget, on)
     cores = cores or cores_here()
     entries = _with_profiles(entries, on)
@@ -97,6 +107,7 @@ def plan(
         budget_bytes=budget_bytes,
         contention=contention_of(cores, slowdown, known),
         known=known,
+        rules=rules,
     )
     with Progress() as progress:
         report = work.report(sweep=sweep_budget, tell=progress.tell)
@@ -127,6 +138,7 @@ class _Work:
     budget_bytes: int
     contention: Contention
     known: list[KnownFactor]
+    rules: Rules
 
     def report(self, *, sweep: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         """Simulate.
@@ -140,6 +152,7 @@ class _Work:
                 budget_bytes=self.budget_bytes,
                 page_bytes=self.page_bytes,
                 contention=self.contention,
+                rules=self.rules,
                 tell=tell,
             )
             report["pairs"] = [k.to_json() for k in self.known]
@@ -149,6 +162,7 @@ class _Work:
                     policies=self.policies,
                     page_bytes=self.page_bytes,
                     contention=self.contention,
+                    rules=self.rules,
                     points=_SWEEP_POINTS,
                     tell=tell,
                 )
@@ -159,7 +173,7 @@ class _Work:
         return report
 
 
-def _entries(jobs: tuple[str, ...], job_file: Path | None) -> list[_Entry]:
+def _entries(jobs: tuple[str, ...], job_file: Path | None, priorities: tuple[str, ...]) -> list[_Entry]:
     entries = [_entry(text) for text in jobs]
     if job_file:
         entries += [_Entry(spec, None) for spec in job_specs.load_job_file(job_file)]
@@ -170,7 +184,9 @@ def _entries(jobs: tuple[str, ...], job_file: Path | None) -> list[_Entry]:
     for entry in entries:
         if entry.profile is None:
             job_specs.check(entry.spec)
-    specs = job_specs.with_unique_names([entry.spec for entry in entries])
+    specs = job_specs.with_priorities(
+        job_specs.with_unique_names([entry.spec for entry in entries]), priorities
+    )
     return [_Entry(spec, entry.profile) for spec, entry in zip(specs, entries, strict=True)]
 
 
@@ -220,19 +236,20 @@ def _measured(spec: JobSpec, device: Device) -> Profile:
 def _jobs(
     entries: list[_Entry], iterations: int, threads: float | None, cores: float, stagger_s: float
 ) -> list[SimulatedJob]:
-    found = [(entry.spec.name, entry.profile) for entry in entries if entry.profile]
+    found = [(entry.spec, entry.profile) for entry in entries if entry.profile]
     counts = iterations_for([p.mean_iteration_s for _, p in found], iterations)
     steps = steps_for(counts)
     return [
         from_profile(
             p,
-            name,
+            spec.name,
+            priority=spec.priority,
             iterations=n,
             threads=threads or threads_of(p, cores),
             arrival_s=i * stagger_s,
             steps=steps,
         )
-        for i, ((name, p), n) in enumerate(zip(found, counts, strict=True))
+        for i, ((spec, p), n) in enumerate(zip(found, counts, strict=True))
     ]
 
 

@@ -11,7 +11,7 @@ import click
 from gpushare import jobs as job_specs
 from gpushare.commands import common, reports
 from gpushare.errors import RefusedError, UsageError
-from gpushare.jobs import FIFO, ORDERS, PRIORITY, JobSpec
+from gpushare.jobs import FIFO, JobSpec
 from gpushare.launcher import devices, restart, trace
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.plan import RunPlan
@@ -34,22 +34,15 @@ from gpushare.views.plain import PlainScreen
     show_default=True,
     help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement.",
 )
-@click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    help="Who goes first of the jobs that wait. Default: fifo; priority, if a job has one.",
-)
-@click.option(
-    "--priority", "priorities", metavar="NAME=N", multiple=True, help="Of a job; the highest goes first."
-)
+@common.order_option
+@common.priority_option
 @common.device_option
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
+@common.split_option
 @click.option(
-    "--split-size",
-    metavar="SIZE",
-    help="Waterwave's segments: memory is promised by these, and starts wait for the end of one.",
+    "--no-profile", "anew", is_flag=True, help="Measure each job anew, although it has a saved profile."
 )
 @click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
@@ -69,6 +62,7 @@ def run(
     summary_file: Path | None,
     trace_file: Path | None,
     split_size: str | None,
+    anew: bool,
     explain: bool,
     debug_memory: bool,
     restarts: bool,
@@ -86,14 +80,14 @@ def run(
     specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
     budget_bytes, how = common.choose_budget(budget, on)
     _check_summary(summary_file)
-    profiles = [store.find(spec, on.kind) for spec in specs]
+    profiles = [None if anew else store.find(spec, on.kind) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
     plan = RunPlan(
         specs,
         profiles,
         budget_bytes,
         policy,
-        order=_order(order, specs),
+        order=job_specs.order_for(order, specs),
         split_bytes=parse_bytes(split_size) if split_size else None,
         explain=explain,
         debug_memory=debug_memory,
@@ -174,15 +168,6 @@ def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:
     return job_specs.with_unique_names(specs)
 
 
-def _order(order: str | None, specs: list[JobSpec]) -> str:
-    prioritised = any(spec.priority for spec in specs)
-    if prioritised and order not in (None, PRIORITY):
-        raise UsageError(
-            f"jobs have priorities, but --order is {order}; leave it out, or say --order priority"
-        )
-    return order or (PRIORITY if prioritised else FIFO)
-
-
 def _check_summary(path: Path | None) -> None:
     if path and (not path.parent.is_dir() or path.is_dir()):
         raise UsageError(f"--summary {path} can't be written: its directory must exist and it must be a file")
@@ -192,6 +177,7 @@ def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget
     for spec, profile in zip(specs, profiles, strict=True):
         if profile and profile.peak_held_bytes > budget_bytes:
             raise RefusedError(
-                f"{spec.name} needs at least {format_bytes(profile.peak_held_bytes)} (its saved profile), "
-                f"and the budget is {format_bytes(budget_bytes)}"
+                f"nothing was started: {spec.name} needs at least {format_bytes(profile.peak_held_bytes)} by its saved "
+                f"profile, and the budget is {format_bytes(budget_bytes)}; if it needs less now, --no-profile has it "
+                "measured anew"
             )

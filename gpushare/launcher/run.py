@@ -67,7 +67,6 @@ class Run:
         self._host: HostProcess | None = None
         self._signals = Signals(self._unended, screen.note)
         self._budget = BudgetQuestions(self._budget_changed)
-        self.budget_to_be = plan.budget_bytes  # once what the jobs hold fits
 
     @property
     def ended_by(self) -> int | None:
@@ -90,6 +89,11 @@ class Run:
     def budget_bytes(self) -> int:
         """In force now, or last: `gpushare budget` changes it."""
         return self.telemetry.pool().budget_bytes or self.plan.budget_bytes
+
+    @property
+    def budget_to_be(self) -> int:
+        """Once what the jobs hold fits; a smaller one that they have outgrown meanwhile is none."""
+        return self.telemetry.pool().wanted_budget_bytes or self.plan.budget_bytes
 
     def waits(self) -> list[Wait]:
         """What `plan.explain` asks for, once the run is over."""
@@ -191,7 +195,6 @@ class Run:
 
     def _budget_changed(self, wanted_bytes: int, refused: str | None) -> None:
         if refused is None:
-            self.budget_to_be = wanted_bytes
             self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
 
     def _job_started(self, message: dict[str, Any]) -> None:

@@ -84,13 +84,14 @@ def processes() -> list[int]:
     for path in paths:
         if not path.stem.isdigit():
             continue
-        try:
-            os.kill(int(path.stem), 0)
-            found.append(int(path.stem))
-        except ProcessLookupError:
-            path.unlink(missing_ok=True)
-        except PermissionError:
-            continue
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(path))
+                found.append(int(path.stem))
+            except ConnectionRefusedError:  # whoever has that number now, it is no run
+                path.unlink(missing_ok=True)
+            except OSError:
+                continue
     return found
 
 

@@ -254,11 +254,14 @@ class PoolState:
     shared_bytes: int
     budget_bytes: int
     free_ranges: int
+    cuts_given_up: int
+    cut_needs_bytes: int
 
 
 def pool_state() -> PoolState:
-    """Held by all, kept for overruns, held by nobody's job, the budget; ranges of free addresses."""
-    out = (ctypes.c_uint64 * 5)()
+    """Held by all, kept for overruns, held by nobody's job, the budget; ranges of free addresses; how many smaller
+    budgets were taken back since jobs had come to need more, and how much that was the last time."""
+    out = (ctypes.c_uint64 * 7)()
     if lib().gs_pool_get(out) != 0:
         raise NativeError(last_error())
     return PoolState(*out)

@@ -201,7 +201,7 @@ class SimulatedGovernor:
 
     def pool(self) -> PoolState:
         """The pool now."""
-        out = (ctypes.c_uint64 * 5)()
+        out = (ctypes.c_uint64 * 7)()
         self._shim.gs_sim_pool_get(self._handle, out)
         return PoolState(*out)
 

@@ -14,6 +14,7 @@ from gpushare.jobs import FAIR, FIFO, PRIORITY, SRTF
 
 # As the shim knows them (`gs_order`).
 NATIVE = {FIFO: "fifo", FAIR: "fair", SRTF: "ranked", PRIORITY: "ranked"}
+BY_RANK = tuple(order for order, native in NATIVE.items() if native == "ranked")
 # That a job goes on for where jobs take turns. Its first iterations find cold caches and a core that has slept: with
 # iterations of 6 ms the first took 1.6 times as long, and the 16th was the first at full speed.
 QUANTUM_S = 0.5

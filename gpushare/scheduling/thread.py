@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import MODES, POLICIES
 from gpushare.scheduling.snapshot import TURNS, JobState, Permit, Snapshot, from_measured
+from gpushare.units import format_bytes
 
 # Of a core, for reading curves that have been refined and planning with them; all that the thread does is to stay
 # below two hundredths.
@@ -51,6 +53,7 @@ class SchedulerThread:
         self._jobs: dict[int, Claimant] = {}  # as they were added
         self._read_for: object = None
         self._read_s, self._cost_s = 0.0, 0.0
+        self._cuts_given_up = 0
         self._versions: dict[int, int] = {}
         self._phases: dict[int, tuple[int, ...]] = {}
         self._solo = meter.SoloTimes()
@@ -120,10 +123,16 @@ class SchedulerThread:
         self._queue.leave(name)
 
     def _run(self) -> None:
-        seen = 0
+        seen, failure = 0, ""
         while not self._ending.is_set():
             before, seen = seen, doors.wait_change(seen, round(self._pace.look_again_s * 1e9))
-            self._plan(news=seen != before)
+            try:
+                self._plan(news=seen != before)
+            except Exception as error:  # whatever it is, jobs must not go on unplanned in silence
+                if failure != (failure := f"{type(error).__name__}: {error}"):
+                    self._note(_why_unplanned(failure))
+                    traceback.print_exc()
+                self._ending.wait(LOOK_S)
             self._cpu_s = time.thread_time()
 
     def _plan(self, *, news: bool) -> None:
@@ -133,6 +142,9 @@ class SchedulerThread:
         progress = {account: p for account in accounts if (p := doors.progress(account))}
         self._publish_ranks(jobs.values(), progress)
         pool = shim.pool_state()
+        if pool.cuts_given_up != self._cuts_given_up:
+            self._cuts_given_up = pool.cuts_given_up
+            self._note(_why_no_cut(pool))
         read_for = accounts, frozenset(progress), pool.budget_bytes
         begin_s = time.monotonic()
         changed = False
@@ -220,6 +232,20 @@ def _what_changed(yields: Yields) -> str:
     others = [f"{'in turns' if name == TURNS else name} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""
     return f"the jobs {how}: {here:.2f} times the pace of one after the other{beside}"
+
+
+def _why_no_cut(pool: shim.PoolState) -> str:
+    return (
+        f"the budget stays {format_bytes(pool.budget_bytes)}: before the smaller one that was asked for could be, jobs "
+        f"have come to need {format_bytes(pool.cut_needs_bytes)}"
+    )
+
+
+def _why_unplanned(failure: str) -> str:
+    return (
+        f"a plan failed, which is a bug of gpushare ({failure}): doors go by the permits that lie ready, so that jobs "
+        "may be slower, but stay within the budget; its traceback is in host.log"
+    )
 
 
 def _room_bytes() -> int:

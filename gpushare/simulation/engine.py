@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.leases import segment_bytes
+from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import Yields
 from gpushare.scheduling.policies import Policy
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
 from gpushare.simulation.planner import Planner, SegmentBytes
+from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runner import Place, Runner, State
 
 PAGE_BYTES = 2 << 20
@@ -36,7 +38,7 @@ class Engine:
     """One simulated run.
 
     :param policy: publishes permits; `mechanism` is the governor's own policy ("zico" where permits count).
-    :param modes: as `Planner` takes them, and `segments` too.
+    :param modes: as `Planner` takes them, `segments` and `rules` too.
     """
 
     def __init__(
@@ -51,12 +53,13 @@ class Engine:
         modes: Sequence[str] = (),
         record: bool = True,
         segments: SegmentBytes = segment_bytes,
+        rules: Rules = PLAIN,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
-        self._planner = Planner(self.governor, policy, modes, segments)
+        self._planner = Planner(self.governor, policy, modes, segments, rules)
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
@@ -92,6 +95,7 @@ class Engine:
         self._look()
         self._tick()
         self._look_at_doors()
+        self._planner.rank(self._claimants)
         self._planner.plan(self.now_s, self._accounts())
         self._settle()
         if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
@@ -195,6 +199,14 @@ class Engine:
     def _accounts(self) -> list[int]:
         return [r.account for r in self._runners if r.account and r.state is not State.OVER]
 
+    def _claimants(self) -> list[Claimant]:
+        """Each is known to do as many iterations as it was told to."""
+        return [
+            Claimant(r.account, r.job.priority, r.job.iterations, r.iterations, r.job.mean_iteration_s)
+            for r in self._runners
+            if r.account and r.state is not State.OVER
+        ]
+
     def _look(self) -> None:
         if self.now_s >= self._looked_s + self._planner.look_again_s - _INSTANT_S:
             self._look_now()
@@ -230,6 +242,7 @@ class Engine:
             duration_ns = round(job.iteration_s * 1e9)
             runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes, duration_ns)
         if runners:
+            self._planner.rank(self._claimants)
             self._look_now()
             self._planner.plan(self.now_s, self._accounts())
 

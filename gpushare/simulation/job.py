@@ -61,6 +61,7 @@ class SimulatedJob:
     vary: Callable[[int], Variation] = as_measured
     kinds: tuple[Shape, ...] = ()
     kind_of: Callable[[int], int] = first_kind
+    priority: int = 0
 
     def shape(self, iteration: int) -> Shape:
         """Of the n-th iteration."""
@@ -133,6 +134,7 @@ def from_profile(
     iterations: int,
     threads: float = 1.0,
     arrival_s: float = 0.0,
+    priority: int = 0,
     steps: int = 96,
 ) -> SimulatedJob:
     """A job whose iterations are the profiled one, or of the profile's kinds; curves cut to at most `steps` pieces."""
@@ -147,6 +149,7 @@ def from_profile(
         iterations=iterations,
         threads=threads,
         arrival_s=arrival_s,
+        priority=priority,
         kinds=tuple(_shape(kind, curve.ordinals) for kind in profile.kinds),
         kind_of=Following(profile.kinds) if profile.kinds else first_kind,
     )

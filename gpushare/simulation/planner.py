@@ -8,12 +8,15 @@ from typing import cast
 
 from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling import meter
+from gpushare.scheduling import order as orders
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
+from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace, Yields
 from gpushare.scheduling.policies import POLICIES, Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
+from gpushare.simulation.rules import Rules
 
 SegmentBytes = Callable[[Policy, Snapshot, Sequence[Permit]], int]
 
@@ -29,13 +32,20 @@ class Planner:
 
     :param modes: among which the policy chooses by measurement (`scheduling.pace`); none if it does not.
     :param segments: of what size leases are, as `scheduling.leases.segment_bytes` says it.
+    :param rules: its split is for the policy; its order is for `rank`.
     """
 
     def __init__(
-        self, governor: SimulatedGovernor, policy: Policy, modes: Sequence[str], segments: SegmentBytes
+        self,
+        governor: SimulatedGovernor,
+        policy: Policy,
+        modes: Sequence[str],
+        segments: SegmentBytes,
+        rules: Rules,
     ) -> None:
         self._governor, self._policy, self._modes = governor, policy, modes
-        self._segments = segments
+        self._segments, self._rules = segments, rules
+        self._ranks: dict[int, int] = {}
         self._pace = Pace()
         self._planned: tuple[int, str | None] | None = None
         self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
@@ -66,6 +76,15 @@ class Planner:
             now_s, jobs, lambda counted: forecasts(self._snapshot(list(counted), None), self._modes)
         )
 
+    def rank(self, claimants: Callable[[], Sequence[Claimant]]) -> None:
+        """Publish who goes before whom, where the order needs that."""
+        if self._rules.order not in orders.BY_RANK:
+            return
+        for account, rank in orders.ranks(self._rules.order, claimants()).items():
+            if self._ranks.get(account) != rank:
+                self._ranks[account] = rank
+                self._governor.rank(account, rank)
+
     def plan(self, now_s: float, accounts: Sequence[int]) -> None:
         """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""
         seen = self._governor.version(), self._pace.mode
@@ -85,7 +104,8 @@ class Planner:
     def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
         jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
         pool = self._governor.pool()
-        return Snapshot(pool.budget_bytes, jobs, pool.headroom_bytes + pool.shared_bytes, mode)
+        reserved_bytes = pool.headroom_bytes + pool.shared_bytes
+        return Snapshot(pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes)
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)

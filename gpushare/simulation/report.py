@@ -7,6 +7,7 @@ from typing import Any
 
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
+from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runs import simulate
 from gpushare.simulation.search import budgets, sweep, sweep_budgets
 
@@ -20,6 +21,7 @@ def build_report(
     budget_bytes: int,
     page_bytes: int,
     contention: Contention,
+    rules: Rules = PLAIN,
     tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known or does not exist.
@@ -33,11 +35,14 @@ def build_report(
         "page_bytes": page_bytes,
         "cores": contention.cores,
         "slowdown": contention.factor,
+        "order": rules.order,
+        "split_bytes": rules.split_bytes,
         "solo_peaks_sum_bytes": sum(peaks),
         "serial_s": sum(job.solo_s for job in jobs),
         "jobs": [_job(job, budget_bytes) for job in jobs],
         "policies": {
-            policy: _policy(jobs, policy, budget_bytes, page_bytes, contention, tell) for policy in policies
+            policy: _policy(jobs, policy, budget_bytes, page_bytes, contention, rules, tell)
+            for policy in policies
         },
         "sweep": None,
     }
@@ -50,6 +55,7 @@ def build_sweep(
     page_bytes: int,
     contention: Contention,
     points: int,
+    rules: Rules = PLAIN,
     tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
     """STP of each policy at `points` budgets from the largest peak to the sum of them.
@@ -58,7 +64,13 @@ def build_sweep(
     """
     at = sweep_budgets(jobs, points, page_bytes)
     found = sweep(
-        jobs, policies=policies, budgets_bytes=at, contention=contention, page_bytes=page_bytes, tell=tell
+        jobs,
+        policies=policies,
+        budgets_bytes=at,
+        contention=contention,
+        page_bytes=page_bytes,
+        rules=rules,
+        tell=tell,
     )
     return {
         "budget_bytes": at,
@@ -77,6 +89,7 @@ def _job(job: SimulatedJob, budget_bytes: int) -> dict[str, Any]:
         "iterations": job.iterations,
         "threads": job.threads,
         "arrival_s": job.arrival_s,
+        "priority": job.priority,
         "fits_alone": job.peak_bytes <= budget_bytes,
     }
 
@@ -87,6 +100,7 @@ def _policy(
     budget_bytes: int,
     page_bytes: int,
     contention: Contention,
+    rules: Rules,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     # More than they can ever hold changes nothing, and the governor keeps books of every page.
@@ -98,9 +112,12 @@ def _policy(
         budget_bytes=min(budget_bytes, enough),
         contention=contention,
         page_bytes=page_bytes,
+        rules=rules,
     )
     tell(f"searching the budgets that {policy} needs")
-    found = budgets(jobs, policy=policy, contention=contention, page_bytes=page_bytes)
+    found = budgets(
+        jobs, policy=policy, contention=contention, page_bytes=page_bytes, split_bytes=rules.split_bytes
+    )
     return {
         **outcome.to_json(),
         "budget_bytes": budget_bytes,

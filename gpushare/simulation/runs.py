@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Required, TypedDict, Unpack
 
-from gpushare.jobs import FIFO
 from gpushare.scheduling.order import NATIVE, QUANTUM_S
 from gpushare.scheduling.policies import MODES, POLICIES
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import Outcome
+from gpushare.simulation.rules import PLAIN, Rules
 
 
 class Settings(TypedDict, total=False):
-    """Of a run. `record`: keep the timeline, as is done unless told otherwise."""
+    """Of a run. `record`: keep the timeline, as is done unless told otherwise. `rules`: plain ones unless told."""
 
     contention: Required[Contention]
     page_bytes: int
     record: bool
+    rules: Rules
 
 
 def engine_for(
@@ -29,7 +30,8 @@ def engine_for(
     modes = MODES.get(policy, ()) if len(jobs) > 1 else ()
     known = POLICIES[policy]
     engine = Engine(jobs, policy=known, mechanism=policy, budget_bytes=budget_bytes, modes=modes, **settings)
-    engine.governor.order(NATIVE[FIFO], round(QUANTUM_S * 1e9))
+    order = settings.get("rules", PLAIN).order
+    engine.governor.order(NATIVE[order], round(QUANTUM_S * 1e9))
     return engine
 
 

@@ -11,6 +11,7 @@ from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import PAGE_BYTES, Engine
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK
+from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runs import Settings, engine_for, simulate
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
@@ -67,7 +68,12 @@ def _narrow_from_bottom(holds: Callable[[int], bool], low: int, high: int) -> tu
 
 
 def budgets(
-    jobs: Sequence[SimulatedJob], *, policy: str, contention: Contention, page_bytes: int = PAGE_BYTES
+    jobs: Sequence[SimulatedJob],
+    *,
+    policy: str,
+    contention: Contention,
+    page_bytes: int = PAGE_BYTES,
+    split_bytes: int | None = None,
 ) -> Budgets:
     """Search both, by runs of a few iterations of each job. Jobs that arrive later are taken to be there at once.
 
@@ -76,7 +82,10 @@ def budgets(
     few = [replace(job, iterations=_few(job, jobs), arrival_s=0.0) for job in jobs]
 
     def holds(question: Callable[[Engine], bool], pages: int) -> bool:
-        settings = Settings(contention=contention, page_bytes=page_bytes, record=False)
+        rules = Rules(
+            split_bytes=split_bytes
+        )  # first in first out: who goes first changes neither answer much
+        settings = Settings(contention=contention, page_bytes=page_bytes, record=False, rules=rules)
         engine = engine_for(few, policy, pages * page_bytes, **settings)
         engine.governor.order(NATIVE[FIFO], 0)  # a quantum may be longer than these few iterations
         with engine.governor:
@@ -119,6 +128,7 @@ def sweep(
     budgets_bytes: Sequence[int],
     contention: Contention,
     page_bytes: int = PAGE_BYTES,
+    rules: Rules = PLAIN,
     tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, list[Swept]]:
     """Throughput of each policy at each budget.
@@ -135,6 +145,7 @@ def sweep(
             contention=contention,
             page_bytes=page_bytes,
             record=False,
+            rules=rules,
         )
         return Swept(outcome.stp, sum(job.status == OK for job in outcome.jobs))
 

@@ -34,6 +34,7 @@ HEADER = [
     "wakes",
     "crash_signal",
     "crash_account",
+    "wanted_budget_bytes",
 ]
 SLOT = [
     "state",

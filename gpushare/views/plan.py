@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gpushare.jobs import FIFO
 from gpushare.units import format_bytes
 from gpushare.views.pool import held_over_time, pool_picture
 
@@ -38,6 +39,8 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
         highlight=False,
         soft_wrap=True,
     )
+    for line in _rules(plan):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print()
     console.print(_policies(plan))
     for line in _budgets(plan):
@@ -52,6 +55,18 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
     if plan["sweep"]:
         console.print()
         render_sweep(plan, console, picture_of)
+
+
+def _rules(plan: dict[str, Any]) -> list[str]:
+    lines = []
+    if plan["order"] != FIFO:
+        priorities = [f"{job['name']} {job['priority']}" for job in plan["jobs"] if job["priority"]]
+        lines.append(
+            f"who goes first: {plan['order']}" + (f" ({', '.join(priorities)})" if priorities else "")
+        )
+    if plan["split_bytes"]:
+        lines.append(f"waterwave's segments: {format_bytes(plan['split_bytes'])}")
+    return lines
 
 
 def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:

@@ -1,8 +1,7 @@
 """Four equal jobs in the memory of 1.6 of them: do planned starts pay? And eight at once: what does the scheduler cost?
 
 Each policy runs the same four jobs, one thread each, forwards and backwards through the list (A B C C B A); the time is
-from the end of the last solo iteration to the first job's end, the work what was done in it (STP as in a summary:
-solo seconds of iterations per second). `greedy` starts as soon as that is safe. The scheduler thread's CPU time
+that of the whole command, start-up included. `greedy` starts as soon as that is safe. The scheduler thread's CPU time
 is told by the host.
 """
 

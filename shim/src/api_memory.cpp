@@ -50,7 +50,7 @@ int gs_budget_set(uint64_t bytes) {
   return why.empty() ? 0 : fail(why);
 }
 
-int gs_pool_get(uint64_t out[5]) {
+int gs_pool_get(uint64_t out[7]) {
   Runtime* r = active();
   if (!r) return fail("not started");
   PoolState s = r->governor().pool_state();
@@ -60,6 +60,8 @@ int gs_pool_get(uint64_t out[5]) {
   out[2] = s.shared * page;
   out[3] = s.budget * page;
   out[4] = s.free_ranges;
+  out[5] = s.cuts_given_up;
+  out[6] = s.cut_needs * page;
   return 0;
 }
 

@@ -39,11 +39,16 @@ std::string Governor::set_budget(uint64_t pages) {
   if (2 * pages > pool_.pages())
     return "the budget can't be " + mib(pages, page) +
            ": at the start addresses were reserved for " + mib(pool_.pages() / 2, page);
-  wanted_budget_ = pages;
+  want_budget(pages);
   settle_budget();
   changed();
   pump();
   return "";
+}
+
+void Governor::want_budget(uint64_t pages) {
+  wanted_budget_ = pages;
+  telemetry_->header(kWantedBudget, pages * pool_.page_bytes());
 }
 
 // Whether every open iteration can end within the wanted budget, as far as they are known, and the
@@ -65,7 +70,12 @@ void Governor::settle_budget() {
   if (wanted_budget_ < budget_) drop_leases();  // what is held counts
   if (wanted_budget_ < budget_ && !cut_fits()) {
     bool all_at_doors = std::ranges::none_of(accounts(), [](const Account& a) { return a.open; });
-    if (all_at_doors && wanted_budget_ < least_budget()) wanted_budget_ = budget_;
+    if (uint64_t least = least_budget(); all_at_doors && wanted_budget_ < least) {
+      ++cuts_given_up_;
+      cut_needs_ = least;
+      want_budget(budget_);
+      changed();
+    }
     return;
   }
   budget_ = wanted_budget_;

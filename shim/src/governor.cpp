@@ -264,8 +264,9 @@ void Governor::tick() {
 
 PoolState Governor::pool_state() {
   Lock lock(mutex_);
-  return {held_, headroom_, accounts_[0].held.load(std::memory_order_relaxed), budget_,
-          pool_.free_ranges()};
+  return {held_,     headroom_,           accounts_[0].held.load(std::memory_order_relaxed),
+          budget_,   pool_.free_ranges(), cuts_given_up_,
+          cut_needs_};
 }
 
 std::string Governor::check() {

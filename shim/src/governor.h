@@ -45,6 +45,7 @@ class OutOfMemory : public std::runtime_error {
 struct PoolState {
   uint64_t held, headroom, shared, budget;  // pages
   uint64_t free_ranges;
+  uint64_t cuts_given_up, cut_needs;  // smaller budgets that were taken back; for how many pages
 };
 
 class Governor {
@@ -199,6 +200,7 @@ class Governor {
 
   uint64_t least_budget() const;
   void settle_budget();
+  void want_budget(uint64_t pages);
   bool cut_fits() const;
   uint64_t planned_budget() const { return std::min(budget_, wanted_budget_); }
 
@@ -311,6 +313,7 @@ class Governor {
   Pool pool_;
   Policy policy_;
   uint64_t budget_, wanted_budget_, headroom_, held_ = 0, held_peak_ = 0;
+  uint64_t cuts_given_up_ = 0, cut_needs_ = 0;
   std::vector<Account> accounts_{kAccounts};
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;

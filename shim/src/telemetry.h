@@ -40,7 +40,8 @@ enum Header : uint32_t {
   kPolicy,
   kWakes,
   kCrashSignal,  // 0: none; what hit the process, and whose thread
-  kCrashAccount
+  kCrashAccount,
+  kWantedBudget  // once what the jobs hold fits
 };
 enum Slot : uint32_t {
   kState,

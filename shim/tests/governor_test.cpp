@@ -602,6 +602,37 @@ void a_cut_waits_for_open_iterations() {
   three.end();
 }
 
+// What open iterations come to keep has no room in the smaller budget that is waited for.
+void a_cut_that_jobs_outgrow_is_taken_back() {
+  World w(Policy::kZico, 150);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.permit_all(2);
+  Job one{w, 1}, two{w, 2};
+  for (uint32_t id : {1u, 2u})
+    w.governor.set_curve(id, std::vector<uint32_t>(45, 45), std::vector<uint64_t>(45, 1), 0);
+  for (Job* j : {&one, &two}) {
+    w.governor.mark(j->id), w.governor.pass_door(j->id);
+    for (int n = 0; n < 40; ++n) j->take();
+  }
+  CHECK_EMPTY(w.governor.set_budget(60));
+  CHECK(w.telemetry.header(kWantedBudget) == 60 * kPage);
+  std::vector<std::thread> doors;
+  for (Job* j : {&one, &two}) {
+    CHECK(w.governor.pool_state().cuts_given_up == 0);
+    while (j->pages.size() > 35) j->give();
+    doors.emplace_back([&w, j] { w.governor.mark(j->id), w.governor.pass_door(j->id); });
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  for (std::thread& door : doors) door.join();
+  PoolState after = w.governor.pool_state();
+  CHECK(after.cuts_given_up == 1 && after.cut_needs >= 70 && after.budget == 150);
+  CHECK(w.telemetry.header(kWantedBudget) == 150 * kPage);
+  for (Job* j : {&one, &two}) {
+    while (!j->pages.empty()) j->give();
+    j->end();
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -633,5 +664,6 @@ int main() {
   the_budget_changes_while_jobs_run();
   a_budget_that_the_jobs_do_not_fit_is_refused();
   a_cut_waits_for_open_iterations();
+  a_cut_that_jobs_outgrow_is_taken_back();
   printf("governor: ok\n");
 }

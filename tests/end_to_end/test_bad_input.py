@@ -103,7 +103,7 @@ def test_a_saved_profile_above_the_budget_is_refused_at_once(gpushare: Run) -> N
     assert gpushare("profile", "big.py", "9").returncode == 0
     done = gpushare("run", "train.py 5", "big.py 9", "--budget", "100MiB")
     assert done.returncode == 3
-    assert "big needs at least" in done.stderr and "its saved profile" in done.stderr
+    assert "nothing was started: big needs at least" in done.stderr and "--no-profile" in done.stderr
     assert done.stdout == ""
 
 

@@ -92,6 +92,60 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
     assert "budget 100.0 MiB (90.0 MiB at the end)" in out
 
 
+# In the middle of an iteration it waits until the test lets it go on, and one of them keeps more from there on.
+GROWS = """
+import sys, time
+from pathlib import Path
+import torch
+name, more = sys.argv[1], int(sys.argv[2])
+torch.manual_seed(0)
+model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(12)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(16):
+    loss = model(torch.randn(10000, 64)).square().mean()
+    if step == 12:
+        Path(f"{name}.inside").touch()
+        while not Path("go-on").exists():
+            time.sleep(0.01)
+        kept = [torch.zeros(1 << 20) for _ in range(more)]
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(step, loss.item(), flush=True)
+"""
+
+
+def test_a_smaller_budget_that_a_job_outgrows_is_taken_back(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "grows.py").write_text(GROWS)
+    running = start(
+        tmp_path,
+        "grows.py a 20",
+        "grows.py b 0",
+        "--budget",
+        "250MiB",
+        "--policy",
+        "greedy",
+        "--summary",
+        "s.json",
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not all((tmp_path / f"{name}.inside").exists() for name in "ab"):
+            assert time.monotonic() < deadline and running.poll() is None
+            time.sleep(0.02)
+        less = gpushare("budget", "50MiB")
+        assert less.returncode == 0 and "goes from 250.0 MiB to 50.0 MiB as soon as" in less.stdout, (
+            less.stderr
+        )
+        (tmp_path / "go-on").touch()
+        _, err = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 0, err
+    assert "the budget is to be 50.0 MiB" in err
+    assert "the budget stays 250.0 MiB" in err and "have come to need" in err
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["budget_bytes"] == 250 * MIB and "budget_at_end_bytes" not in summary
+
+
 def test_misuse(gpushare: Run) -> None:
     none = gpushare("budget", "1GiB")
     assert none.returncode == 2 and "no run of yours is under way" in none.stderr

@@ -105,6 +105,29 @@ def test_a_profile_is_of_the_script_as_it_began(ends: str, gpushare: Run, tmp_pa
     assert "changing starts with its saved profile" in gpushare("run", "changing.py 8").stderr
 
 
+def test_a_profile_may_be_left_alone(gpushare: Run) -> None:
+    assert gpushare("run", "wide.py 8").returncode == 0
+    anew = gpushare("run", "wide.py 8", "--no-profile", "--summary", "s.json")
+    assert anew.returncode == 0 and "saved profile" not in anew.stderr
+    assert "wide starts with its saved profile" in gpushare("run", "wide.py 8").stderr
+
+
+def test_who_goes_first_is_planned_too(gpushare: Run, tmp_path: Path) -> None:
+    jobs = ("wide.py 40", "wide.py 40")
+    options = ("--budget", "120MiB", "--policy", "temporal")
+    assert gpushare("plan", *jobs, *options).returncode == 0
+    first = gpushare("plan", *jobs, *options, "--priority", "wide-2=5", "--json")
+    assert first.returncode == 0, first.stderr
+    report = json.loads(first.stdout)
+    assert report["order"] == "priority" and [job["priority"] for job in report["jobs"]] == [0, 5]
+    ends = [job["end_s"] for job in report["policies"]["temporal"]["jobs"]]
+    assert ends[1] < 0.6 * ends[0]
+    told = gpushare("plan", *jobs, *options, "--priority", "wide-2=5", "--split-size", "8MiB").stdout
+    assert "who goes first: priority (wide-2 5)" in told and "waterwave's segments: 8.0 MiB" in told
+    wrong = gpushare("plan", *jobs, *options, "--priority", "wide-2=5", "--order", "fifo")
+    assert wrong.returncode == 2 and "--order is fifo" in wrong.stderr
+
+
 def two_most_seen(profile: dict[str, Any]) -> list[dict[str, Any]]:
     """Kinds, the smaller one first. The first iteration, from which the weights' gradients stay, may be of a third."""
     two = sorted(profile["kinds"], key=lambda kind: -kind["seen"])[:2]

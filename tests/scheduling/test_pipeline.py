@@ -75,7 +75,7 @@ def test_starts_are_at_the_nearest_allocations() -> None:
         if planned_s >= 1:
             assert p.allocations is None
         else:
-            assert p.shift_s == pytest.approx(planned_s) and p.by_forecast
+            assert p.shift_s == pytest.approx(planned_s) and not p.by_forecast
             assert p.allocations is not None
             at_s = max(0, p.allocations - 1) / 1280  # when the last of so many was made
             assert 0 <= planned_s - at_s < 1 / 1270
@@ -83,15 +83,35 @@ def test_starts_are_at_the_nearest_allocations() -> None:
 
 @pytest.mark.parametrize("allocations", [1, 4, 400])
 def test_a_start_is_at_the_last_allocation_before_it(allocations: int) -> None:
-    """From there on it waits for its forecast, however long the next allocation takes to come."""
     ordinals = (0, 50, 50 + allocations, 80 + allocations)
     flat = IterationCurve(ordinals, (10, 60, 10, 0), (0.0, 0.3, 0.7, 0.9), 1.0, 0, 180 + allocations)
-    assert allocations_made(flat, 0.0) == 0
-    assert allocations_made(flat, 0.3) == 50 + 1
-    assert allocations_made(flat, 0.5) == 50 + allocations // 2 + 1
-    assert allocations_made(flat, 0.7 - 1e-4) == 50 + allocations
-    assert allocations_made(flat, 0.95) == 80 + allocations + 50 + 1
-    assert allocations_made(flat, 1.0) == 180 + allocations
+
+    def made(shift_s: float) -> int:
+        found, late_s = allocations_made(flat, shift_s)
+        assert 0 <= late_s <= 0.4 / min(allocations, 20)
+        return found
+
+    assert made(0.0) == 0
+    assert made(0.3) == 50 + 1
+    assert made(0.5) == 50 + allocations // 2 + 1
+    assert made(0.7 - 1e-4) == 50 + allocations
+    assert made(0.95) == 80 + allocations + 50 + 1
+    assert made(1.0) == 180 + allocations
+    assert allocations_made(flat, 0.55)[1] == pytest.approx(
+        (0.25 * allocations / 0.4 % 1) * 0.4 / allocations
+    )
+
+
+@pytest.mark.parametrize(("allocations", "by_forecast"), [(4, True), (400, False)])
+def test_where_allocations_are_seldom_a_start_waits_for_its_forecast(
+    allocations: int, by_forecast: bool
+) -> None:
+    """It would be much too early at the last allocation before it, and too late at the next one."""
+    ordinals = tuple(range(0, allocations, allocations // 4))
+    curve = IterationCurve(ordinals, (160, 210, 160, 140), (0.0, 0.2, 0.65, 0.87), 1.0, 0, allocations)
+    found = Round(1.34, (0.0, 0.55), (1, 1))
+    permits = in_rounds(found, [JobState(1, curve), JobState(2, curve)], None)
+    assert [p.by_forecast for p in permits if p.account == 2] == [by_forecast]
 
 
 def test_the_size_of_segments_may_be_given() -> None:

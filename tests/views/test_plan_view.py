@@ -36,11 +36,14 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
         "iteration_s": 1.0,
         "iterations": 5,
         "threads": 1.0,
+        "priority": 0,
     }
     return {
         "budget_bytes": 100 * MIB,
         "solo_peaks_sum_bytes": 160 * MIB,
         "serial_s": 10.0,
+        "order": "fifo",
+        "split_bytes": None,
         "jobs": [{"name": name, **shape} for name in ("first", "second")],
         "policies": policies,
         "pairs": [],

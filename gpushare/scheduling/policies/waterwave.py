@@ -4,9 +4,9 @@ Jobs start in rounds (`scheduling.pipeline`), each one so far behind the last th
 is the early start of algorithm 1 for any number of jobs and any curves. The allocator of that paper hands memory over
 at the ends of segments, pieces in which about `split_bytes` are allocated or freed, and starts lie there. Here the shim
 promises memory by small segments (`scheduling.leases`) and passes on at each page what is not promised, so that a start
-may lie at any allocation; from there on it waits for the moment in which it is forecast to fit, since iterations are
-never quite where the round has them. With a split it is put off to the end of a segment as there. Two starts that are
-put off, of one job behind another and of that one behind the first, can make every round longer than planned.
+may lie at any allocation; where these come too seldom to name the moment it waits from the last one on until it is
+forecast to fit. With a split it is put off to the end of a segment as there. Two starts that are put off, of one job
+behind another and of that one behind the first, can make every round longer than planned.
 
 A round comes again and again for all alike, and many unlike jobs do not go well into one. Where they are forecast to
 do clearly more without, each start is as early as it fits with all that run then: algorithm 1 from how far they have
@@ -23,6 +23,7 @@ from gpushare.scheduling.policies.zico import zico
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
 
 _CLEARLY = 1.05  # better, as forecast
+_SELDOM = 1 / 32  # of the iteration, from the last allocation to a start
 _REPEATS = 256  # of a short iteration that are looked at
 _EDGE = 1e-6  # times are not exact
 
@@ -70,24 +71,27 @@ def _permit(
         if step == len(curve.ordinals):
             return Permit(account, after, None, curve.duration_s)
         shift_s = curve.time_s[step]
-    return Permit(account, after, allocations_made(curve, shift_s), shift_s, by_forecast=True)
+    made, late_s = allocations_made(curve, shift_s)
+    return Permit(account, after, made, shift_s, by_forecast=late_s > curve.duration_s * _SELDOM)
 
 
-def allocations_made(curve: IterationCurve, shift_s: float) -> int:
-    """How many there are so long after the iteration's start; 0 at the start.
+def allocations_made(curve: IterationCurve, shift_s: float) -> tuple[int, float]:
+    """How many there are so long after the iteration's start, and how much later that is than the last of them.
 
     A step of the curve stands for many allocations, which are taken to come evenly.
     """
     if shift_s <= 0:
-        return 0
+        return 0, 0.0
     step = step_at(curve, shift_s)
     begin, begin_s = curve.ordinals[step], curve.time_s[step]
     if step + 1 < len(curve.ordinals):
         end, end_s = curve.ordinals[step + 1], curve.time_s[step + 1]
     else:
         end, end_s = curve.allocations, curve.duration_s
-    passed = (shift_s - begin_s) / (end_s - begin_s) if end_s > begin_s else 0.0
-    return min(begin + int(passed * (end - begin) + _EDGE) + 1, end)
+    apart_s = (end_s - begin_s) / (end - begin)
+    more = int((shift_s - begin_s) / apart_s + _EDGE) if apart_s > 0 else 0
+    made = min(begin + more + 1, end)
+    return made, shift_s - (begin_s + (made - 1 - begin) * apart_s)
 
 
 def _end_of_segment(curve: IterationCurve, shift_s: float, split_bytes: int) -> int:
