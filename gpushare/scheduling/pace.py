@@ -12,7 +12,8 @@ lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from gpushare.scheduling.meter import Jobs, Meter, Reading
@@ -26,7 +27,8 @@ _MARGIN = 1.02  # by which another mode must be better
 _CHANGED = 0.15  # a yield that has moved by this share is that of other iterations
 _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
 _WINDOWS_OF_A_CHANGE = 4
-_LEAST_LOSS = 0.1  # of a trial's time, as it is expected
+_CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
+_LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 
 Forecast = Callable[[Collection[int]], Mapping[str, float]]
 
@@ -82,6 +84,7 @@ class _Mode:
     believed: float
     measured: float | None = None
     tried: bool = False
+    readings: list[float] = field(default_factory=list)  # of its last trials, where these were close
 
 
 class Pace:
@@ -248,7 +251,8 @@ class Pace:
         self._windows_left = max(0, self._windows_left - 1)
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0
-        if other and may_leave and self._believed(other) > self._here() * _MARGIN:
+        undecided = other and self._modes[other].readings
+        if other and may_leave and not undecided and self._believed(other) > self._here() * _MARGIN:
             self._leave_for(now_s, other)
             return
         self._before = None
@@ -285,7 +289,8 @@ class Pace:
             return None
         name = max(due, key=self._believed)
         lost_share = max(_LEAST_LOSS, 1 - self._believed(name) / self._here())
-        affordable = self._left_s >= max(lost_share * self._meter.trial_s, 2 * CLOSE_LOOK_S)
+        # It ends before another look could lose more than is left.
+        affordable = self._left_s >= lost_share * self._meter.trial_s + CLOSE_LOOK_S
         return name if affordable else None
 
     def _is_due(self, name: str) -> bool:
@@ -295,16 +300,32 @@ class Pace:
 
     def _judge_trial(self, now_s: float, reading: Reading | None) -> None:
         here = self._here()
-        if reading and (reading.full or reading.measured + reading.doubt < here):
-            self._note(self.mode or self._home, reading.measured)
-            self._end_trial(now_s, better=reading.full and reading.measured > here * _MARGIN)
-        elif self._meter.lost_s(now_s, here) + CLOSE_LOOK_S > self._left_s:
+        over = self._meter.lost_s(now_s, here) + CLOSE_LOOK_S > self._left_s
+        if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):
+            self._conclude_trial(now_s, reading.measured)
+        elif over:
             self._end_trial(now_s, better=False)
 
-    def _end_trial(self, now_s: float, *, better: bool) -> None:
+    def _conclude_trial(self, now_s: float, measured: float) -> None:
+        """In a short window a mode that is close to the one in force may be the better one: it is tried again soon."""
+        here, tried = self._here(), self._modes[self.mode or self._home]
+        tried.readings.append(measured)
+        mean = fmean(tried.readings)
+        self._note(self.mode or self._home, mean)
+        close = _CLOSE < mean / here < 1 / _CLOSE
+        again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES
+        better = mean > here * _MARGIN and not again
+        self._end_trial(now_s, better=better, for_long=not again)
+        if again:
+            tried.tried = False
+        else:
+            tried.readings.clear()
+
+    def _end_trial(self, now_s: float, *, better: bool, for_long: bool = True) -> None:
         tried = self.mode or self._home
         self._stop_trial(now_s)
-        self._lengthen_stay()
+        if for_long:
+            self._lengthen_stay()
         self._before = None
         self._take(now_s, tried if better else self._home)
 
