@@ -19,9 +19,3 @@ class RefusedError(GpushareError):
     """A job can't run inside the budget."""
 
     exit_code = 3
-
-
-class HostDiedError(GpushareError):
-    """The host process ended before its jobs did."""
-
-    exit_code = 4

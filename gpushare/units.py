@@ -51,3 +51,10 @@ def format_bytes(count: int | None) -> str:
             break
         value /= 1024
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.{2 if unit == 'GiB' else 1}f} {unit}"
+
+
+def format_seconds(value: float | None) -> str:
+    """For reading: "1.5 ms", "12.0 s", "-" for what is not known."""
+    if value is None:
+        return "-"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

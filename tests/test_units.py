@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.errors import UsageError
-from gpushare.units import format_bytes, parse_budget, parse_bytes
+from gpushare.units import format_bytes, format_seconds, parse_budget, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,11 @@ def test_budget() -> None:
 def test_formatted_size_is_close(count: int) -> None:
     text = format_bytes(count)
     assert abs(parse_bytes(text) - count) <= max(0.051 * 1024, 0.051 * count)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0.0, "0.0 ms"), (0.0123, "12.3 ms"), (1.0, "1.0 s"), (83.25, "83.2 s")],
+)
+def test_formatted_seconds(seconds: float | None, text: str) -> None:
+    assert format_seconds(seconds) == text

@@ -5,17 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_FS = 0x200
-_SIGKILL = 9
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def set_parent_death_signal() -> None:
-    """Have this process killed when the thread that started it ends (prctl(2), Linux)."""
-    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def set_child_subreaper() -> None:

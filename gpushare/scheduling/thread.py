@@ -22,9 +22,10 @@ from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import LOOK_S, Pace, Yields
+from gpushare.scheduling.pace import LOOK_S, Pace
 from gpushare.scheduling.policies import MODES, POLICIES
 from gpushare.scheduling.snapshot import TURNS, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.yields import Yields
 from gpushare.units import format_bytes
 
 # Of a core, for reading curves that have been refined and planning with them; all that the thread does is to stay

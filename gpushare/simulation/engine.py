@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import Yields
 from gpushare.scheduling.policies import Policy
+from gpushare.scheduling.yields import Yields
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome

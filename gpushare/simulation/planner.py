@@ -12,10 +12,11 @@ from gpushare.scheduling import order as orders
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import LOOK_S, Pace, Yields
+from gpushare.scheduling.pace import LOOK_S, Pace
 from gpushare.scheduling.policies import POLICIES, Policy
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
+from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
 
 SegmentBytes = Callable[[Policy, Snapshot, Sequence[Permit]], int]

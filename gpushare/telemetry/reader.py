@@ -33,11 +33,6 @@ class JobView(PoolView):
         return layout.STATES[min(self.state, len(layout.STATES) - 1)]
 
     @property
-    def cached_bytes(self) -> int:
-        """Of the pages that the job holds, what no block of it uses."""
-        return max(0, self.held_bytes - self.live_bytes)
-
-    @property
     def mean_shift_s(self) -> float | None:
         """Measured time shift: from another job's start to this one's; None if it never met one."""
         return self.shift_sum_ns / self.shift_count / 1e9 if self.shift_count else None

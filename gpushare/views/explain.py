@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gpushare.telemetry.decisions import REASONS, Wait
+from gpushare.units import format_seconds
 
 
 def render_waits(waits: Iterable[Wait], names: Sequence[str], console: Console) -> None:
@@ -29,8 +30,8 @@ def render_waits(waits: Iterable[Wait], names: Sequence[str], console: Console) 
             _name(other, names),
             "memory" if inside else "door",
             str(len(group)),
-            _seconds(_sum_s(group)),
-            _seconds(max(w.waited_ns for w in group) / 1e9),
+            format_seconds(_sum_s(group)),
+            format_seconds(max(w.waited_ns for w in group) / 1e9),
             _error(group),
             REASONS[reason][1],
         )
@@ -47,12 +48,8 @@ def _sum_s(group: Sequence[Wait]) -> float:
 def _error(group: Sequence[Wait]) -> str:
     """Mean distance between forecast and wait; a dash where the curves could forecast nothing."""
     errors = [abs(w.waited_ns - w.predicted_ns) / 1e9 for w in group if w.predicted_ns is not None]
-    return _seconds(fmean(errors)) if errors else "-"
+    return format_seconds(fmean(errors)) if errors else "-"
 
 
 def _name(account: int, names: Sequence[str]) -> str:
     return names[account - 1] if 0 < account <= len(names) else "-"
-
-
-def _seconds(value: float) -> str:
-    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpushare.jobs import FIFO
-from gpushare.units import format_bytes
+from gpushare.units import format_bytes, format_seconds
 from gpushare.views.pool import held_over_time, pool_picture
 
 _HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS = 10, 5, 3, 6
@@ -35,7 +35,7 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
     console.print(_jobs(plan))
     console.print(
         f"peaks sum to {format_bytes(plan['solo_peaks_sum_bytes'])}; budget {format_bytes(plan['budget_bytes'])}; "
-        f"one after the other {_seconds(plan['serial_s'])}",
+        f"one after the other {format_seconds(plan['serial_s'])}",
         highlight=False,
         soft_wrap=True,
     )
@@ -76,7 +76,7 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
     shown_s = min(found["duration_s"], _ITERATIONS_SHOWN * max(job["iteration_s"] for job in plan["jobs"]))
     width = max(20, min(console.width, 110) - 14)
     columns = held_over_time(found["timeline"], len(names), shown_s, width)
-    console.print(f"the pool under {policy}, the first {_seconds(shown_s)}:", highlight=False)
+    console.print(f"the pool under {policy}, the first {format_seconds(shown_s)}:", highlight=False)
     coloured = console.color_system is not None and not console.no_color
     picture = pool_picture(
         columns, names, plan["budget_bytes"], height=_HEIGHT, span_s=shown_s, coloured=coloured
@@ -120,7 +120,7 @@ def _jobs(plan: dict[str, Any]) -> Table:
             job["name"],
             format_bytes(job["peak_bytes"]),
             format_bytes(job["residue_bytes"]),
-            _seconds(job["iteration_s"]),
+            format_seconds(job["iteration_s"]),
             str(job["iterations"]),
             f"{job['threads']:.3g}",
         )
@@ -137,13 +137,13 @@ def _policies(plan: dict[str, Any]) -> Table:
         table.add_row(
             policy,
             _who_ended(jobs),
-            _seconds(found["duration_s"] if found["all_ok"] else None),
+            format_seconds(found["duration_s"] if found["all_ok"] else None),
             _number(found["over_serial"]),
             _number(found["stp"]),
             _number(found["antt"]),
-            _seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
-            _seconds(max(job["longest_wait_s"] for job in jobs)),
-            _seconds(sum(shifts) / len(shifts) if shifts else None),
+            format_seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
+            format_seconds(max(job["longest_wait_s"] for job in jobs)),
+            format_seconds(sum(shifts) / len(shifts) if shifts else None),
             format_bytes(found["pool_peak_bytes"]),
         )
     return table
@@ -207,9 +207,3 @@ def _messages(plan: dict[str, Any]) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

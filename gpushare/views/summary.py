@@ -11,7 +11,7 @@ from rich.table import Table
 from gpushare.launcher.results import JobResult
 from gpushare.telemetry.decisions import REASONS
 from gpushare.telemetry.reader import JobView, PoolView, Telemetry, Wake
-from gpushare.units import format_bytes
+from gpushare.units import format_bytes, format_seconds
 
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
 
@@ -192,11 +192,11 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
             job["name"],
             _status(job),
             str(job["iterations"]),
-            _seconds(job["duration_s"]),
+            format_seconds(job["duration_s"]),
             format_bytes(job["solo_peak_bytes"]),
             format_bytes(job["held_peak_bytes"]),
-            _seconds(job["time_shift_s"]),
-            _seconds(job["predicted_time_shift_s"]),
+            format_seconds(job["time_shift_s"]),
+            format_seconds(job["predicted_time_shift_s"]),
         )
     console.print(table)
     for job in summary["jobs"]:
@@ -224,11 +224,13 @@ def _changed(summary: dict[str, Any]) -> str:
 
 def _times(summary: dict[str, Any]) -> str:
     serial = summary["serial_estimate_s"]
-    text = f"all took {_seconds(summary['duration_s'])} ({summary['policy']}{_on(summary)})"
+    text = f"all took {format_seconds(summary['duration_s'])} ({summary['policy']}{_on(summary)})"
     if serial and len(summary["jobs"]) > 1:
-        text += f"; one after the other would take about {_seconds(serial)}"
+        text += f"; one after the other would take about {format_seconds(serial)}"
     if summary["overlap_s"]:
-        text += f"; iterations of two jobs or more advanced together for {_seconds(summary['overlap_s'])}"
+        text += (
+            f"; iterations of two jobs or more advanced together for {format_seconds(summary['overlap_s'])}"
+        )
     if times := sum(job["copies_out"] for job in summary["jobs"]):
         text += f"; {times} times the memory of a job that waited was copied out for another"
     return text + _modes(summary["modes"] or {})
@@ -239,7 +241,7 @@ def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
     if len(modes) < 2:
         return ""
     return "; " + ", ".join(
-        f"{'in turns' if name == 'temporal' else f'by {name}'} for {_seconds(mode['seconds'])}"
+        f"{'in turns' if name == 'temporal' else f'by {name}'} for {format_seconds(mode['seconds'])}"
         + ("" if mode["yield"] is None else f" at {mode['yield']:.2f} times the pace of one after the other")
         for name, mode in modes.items()
     )
@@ -251,9 +253,9 @@ def _waits(job: dict[str, Any]) -> str | None:
     total_s = sum(job["waited_s"].values())
     if not job["duration_s"] or total_s < _LITTLE * job["duration_s"]:
         return None
-    parts = ", ".join(f"{word} {_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
-    longest_s = _seconds(job["longest_wait_s"])
-    return f"{job['name']} waited {_seconds(total_s)}, at most {longest_s} at a time: {parts}"
+    parts = ", ".join(f"{word} {format_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
+    longest_s = format_seconds(job["longest_wait_s"])
+    return f"{job['name']} waited {format_seconds(total_s)}, at most {longest_s} at a time: {parts}"
 
 
 def _on(summary: dict[str, Any]) -> str:
@@ -268,9 +270,3 @@ def _bad_frees(job: dict[str, Any]) -> str:
 def _status(job: dict[str, Any]) -> str:
     code = job["exit_code"]
     return f"{job['status']} ({code})" if code else str(job["status"])
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.1f} s"

@@ -46,11 +46,16 @@ void Governor::add_pages(Account& a, uint64_t n, bool over) {
     if (!a.overrunning) note_overrun(a);
   }
   uint64_t page = pool_.page_bytes();
-  telemetry_->header(kHeldTotal, held_ * page);
   telemetry_->header(kHeldPeak, held_peak_ * page);
-  telemetry_->slot(a.id, kHeld, held * page);
   telemetry_->raise(a.id, kHeldMax, held * page);
-  telemetry_->event(a.id, kHeldChanged, held * page, now);
+  publish_held(a, now);
+}
+
+void Governor::publish_held(const Account& a, uint64_t now) {
+  uint64_t bytes = a.held.load(std::memory_order_relaxed) * pool_.page_bytes();
+  telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
+  telemetry_->slot(a.id, kHeld, bytes);
+  telemetry_->event(a.id, kHeldChanged, bytes, now);
 }
 
 void Governor::note_overrun(Account& a) {
@@ -98,12 +103,16 @@ void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
 
 void Governor::uncharge(uint32_t id, uint64_t n) {
   Lock lock(mutex_);
-  Account& a = accounts_[id];
+  remove_pages(accounts_[id], n);
+  pump();
+}
+
+void Governor::remove_pages(Account& a, uint64_t n) {
   last_free_ns_ = coarse_now_ns();
   integrate(a, last_free_ns_);
   a.held.fetch_sub(n, std::memory_order_relaxed);
   held_ -= n;
-  pump();
+  publish_held(a, last_free_ns_);
 }
 
 PageIndex Governor::reserve_range(uint64_t n) {
@@ -146,15 +155,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   if (release) pool_.release_range(first, n);
   Account& a = accounts_[id];
   a.saved -= saved;
-  n -= saved;
-  last_free_ns_ = coarse_now_ns();
-  integrate(a, last_free_ns_);
-  uint64_t held = a.held.load(std::memory_order_relaxed) - n;
-  a.held.store(held, std::memory_order_relaxed);
-  held_ -= n;
-  telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
-  telemetry_->slot(id, kHeld, held * pool_.page_bytes());
-  telemetry_->event(id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
+  remove_pages(a, n - saved);
   if (saved && !a.saved) {  // nothing is away any more
     note_saved(a);
     come_back(a);

@@ -234,6 +234,8 @@ class Governor {
   std::span<const Account> accounts() const { return {&accounts_[0], jobs_ + 1}; }
   bool try_charge_locked(uint32_t id, uint64_t n, bool no_wait);
   void add_pages(Account& a, uint64_t n, bool over);
+  void remove_pages(Account& a, uint64_t n);
+  void publish_held(const Account& a, uint64_t now);
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
   uint64_t others_hold(const Account& a) const;  // pages of other jobs

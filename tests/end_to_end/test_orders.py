@@ -45,6 +45,16 @@ def test_the_job_of_higher_priority_goes_first(gpushare: Run, plain: Run, tmp_pa
     assert seconds["wide-2"] == pytest.approx(sum(high["waited_s"].values()), abs=0.01)
 
 
+def test_the_job_with_the_least_to_do_goes_first(gpushare: Run, tmp_path: Path) -> None:
+    jobs = ("wide.py 60", "wide.py 20", "--policy", "temporal", "--order", "srtf", "--budget", "150MiB")
+    for _ in range(2):  # how many iterations they do is known the second time
+        done = gpushare("run", *jobs, "--summary", "s.json")
+        assert done.returncode == 0, done.stderr
+    long, short = summary(tmp_path)["jobs"]
+    assert (long["iterations"], short["iterations"]) == (60, 20)
+    assert sum(long["waited_s"].values()) > 3 * sum(short["waited_s"].values())
+
+
 @pytest.mark.parametrize("order", ["fair", "srtf"])
 def test_the_other_orders_change_no_result(gpushare: Run, plain: Run, tmp_path: Path, order: str) -> None:
     for _ in range(2):  # with a profile the second time

@@ -1,0 +1,53 @@
+"""What modes yielded in a run, for who tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare.scheduling.snapshot import TURNS
+
+
+@dataclass(frozen=True)
+class ModeYield:
+    """For how long jobs ran in a mode, and solo seconds per second as last measured; None if never."""
+
+    seconds: float
+    measured: float | None
+
+
+@dataclass(frozen=True)
+class Yields:
+    """Of each mode that jobs have run in; the mode in force; what trials have lost, in seconds.
+
+    `solo_s`: an iteration of each job alone, by account, as it was last counted.
+    """
+
+    modes: Mapping[str, ModeYield]
+    mode: str | None
+    lost_s: float
+    solo_s: Mapping[int, float]
+
+    @property
+    def turns_s(self) -> float:
+        """For how long jobs took turns."""
+        return self.modes[TURNS].seconds if TURNS in self.modes else 0.0
+
+    @property
+    def best_sharing(self) -> float | None:
+        """The best yield of the modes that share; None if none was measured."""
+        found = (m.measured for name, m in self.modes.items() if name != TURNS and m.measured is not None)
+        return max(found, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the summary has it."""
+        turns = self.modes.get(TURNS)
+        return {
+            "modes": {name: {"seconds": m.seconds, "yield": m.measured} for name, m in self.modes.items()},
+            "trials_lost_s": self.lost_s,
+            "solo_s": {str(account): seconds for account, seconds in self.solo_s.items()},
+            "turns_s": self.turns_s,
+            "yield_side_by_side": self.best_sharing,
+            "yield_in_turns": turns.measured if turns else None,
+        }
