@@ -85,6 +85,7 @@ def processes() -> list[int]:
         if not path.stem.isdigit():
             continue
         with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
             try:
                 probe.connect(str(path))
                 found.append(int(path.stem))
