@@ -17,6 +17,7 @@ extern "C" {
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8      // of iterations of a job
 #define GS_KIND_STEPS 128    // of the curve of one
+#define GS_POOL_FIGURES 7    // of gs_pool_get
 #define GS_SHARED 0          // the account of what no job owns
 #define GS_NEVER UINT64_MAX  // as a permit's `made`: not while that iteration runs
 
@@ -259,7 +260,7 @@ GS_EXPORT int gs_check(void);
 // Now: bytes held by all, headroom, held by `shared`, budget; number of ranges of free addresses;
 // how often a smaller budget was taken back, since jobs had come to need more, and the bytes that
 // they needed the last time.
-GS_EXPORT int gs_pool_get(uint64_t out[7]);
+GS_EXPORT int gs_pool_get(uint64_t out[GS_POOL_FIGURES]);
 // Raises the budget, or lowers it as soon as the open iterations can end within the new one. -1 if
 // it is less than the jobs need, or more than addresses were reserved for (half of address_bytes).
 GS_EXPORT int gs_budget_set(uint64_t bytes);
@@ -302,8 +303,8 @@ GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uin
 // iterations that one other job began while this one waited at a door; the last of gs_progress_get;
 // leases.
 GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[17]);
-GS_EXPORT void gs_sim_pool_get(gs_sim* sim, uint64_t out[7]);  // as gs_pool_get
-GS_EXPORT const char* gs_sim_check(gs_sim* sim);               // what is wrong, or ""
+GS_EXPORT void gs_sim_pool_get(gs_sim* sim, uint64_t out[GS_POOL_FIGURES]);  // as gs_pool_get
+GS_EXPORT const char* gs_sim_check(gs_sim* sim);                             // what is wrong, or ""
 // The banker's check by itself: 1 if n open iterations can all end with `available` pages. -1: n is
 // too large.
 GS_EXPORT int gs_is_safe(const uint64_t* held, const uint64_t* claim, const uint64_t* residue,

@@ -50,7 +50,7 @@ int gs_budget_set(uint64_t bytes) {
   return why.empty() ? 0 : fail(why);
 }
 
-int gs_pool_get(uint64_t out[7]) {
+int gs_pool_get(uint64_t out[GS_POOL_FIGURES]) {
   Runtime* r = active();
   if (!r) return fail("not started");
   PoolState s = r->governor().pool_state();

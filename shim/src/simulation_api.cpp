@@ -147,11 +147,12 @@ int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[17]) {
   return 0;
 }
 
-void gs_sim_pool_get(gs_sim* s, uint64_t out[7]) {
+void gs_sim_pool_get(gs_sim* s, uint64_t out[GS_POOL_FIGURES]) {
   PoolState p = s->governor().pool_state();
   uint64_t page = s->page_bytes();
-  const uint64_t values[7] = {p.held * page, p.headroom * page, p.shared * page,   p.budget * page,
-                              p.free_ranges, p.cuts_given_up,   p.cut_needs * page};
+  const uint64_t values[GS_POOL_FIGURES] = {p.held * page,     p.headroom * page, p.shared * page,
+                                            p.budget * page,   p.free_ranges,     p.cuts_given_up,
+                                            p.cut_needs * page};
   memcpy(out, values, sizeof values);
 }
 

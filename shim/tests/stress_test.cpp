@@ -150,7 +150,7 @@ int main() {
   std::vector<std::thread> threads;
   for (Worker& w : workers) threads.emplace_back([&w] { w.run(); });
   uint64_t end = gpushare::now_ns() + strtoull(seconds ? seconds : "3", nullptr, 10) * 1000000000;
-  uint64_t pool[5], walks = 0;
+  uint64_t pool[GS_POOL_FIGURES], walks = 0;
   for (; gpushare::now_ns() < end; ++walks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (gs_check() != 0) fprintf(stderr, "%s\n", gs_last_error()), abort();
