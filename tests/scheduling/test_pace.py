@@ -68,9 +68,11 @@ def test_what_loses_together_takes_turns(sharing: float, solo_s: list[float]) ->
     jobs = Jobs(solo_s, {"zico": 2.0}, zico=sharing)
     jobs.run(30)
     assert jobs.home == TURNS
-    before_s = jobs.spent_s[TURNS]
+    before_s, worked_s = jobs.spent_s[TURNS], jobs.work_s
     jobs.run(1000)
-    assert jobs.spent_s[TURNS] - before_s > 950  # now and then sharing is tried again
+    # Now and then sharing is tried again. Of what is nearly as good trials may be long: they lose less.
+    assert jobs.spent_s[TURNS] - before_s > 900
+    assert jobs.work_s - worked_s >= (1 - TRIALS_SHARE) * 1000
 
 
 @given(sharing=st.floats(0.3, 0.8))
