@@ -1,17 +1,18 @@
-"""What each mode will yield, to know with which one to begin (`scheduling.look_ahead`)."""
+"""How well each mode will do, to know with which one to begin (`scheduling.look_ahead`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpushare.scheduling.look_ahead import yield_of
+from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.look_ahead import rates_of
 from gpushare.scheduling.policies import POLICIES
 from gpushare.scheduling.snapshot import TURNS, Snapshot
 
 
 def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
-    """The yield of each mode, solo seconds per second; of modes that permit the same only the first.
+    """The efficiency of each mode; of modes that permit the same only the first.
 
     So it is where all peaks fit at once. Jobs without a curve are left out.
     """
@@ -26,5 +27,5 @@ def forecasts(snapshot: Snapshot, modes: Sequence[str]) -> dict[str, float]:
         permitted = {mode: POLICIES[mode](replace(snapshot, jobs=jobs, mode=mode)) for mode in sharing}
         for mode, permits in permitted.items():
             if all(permits != permitted[other] for other in found):
-                found[mode] = yield_of(permits, [job.account for job in jobs], curves, room)
+                found[mode] = efficiency(rates_of(permits, [job.account for job in jobs], curves, room))
     return found | ({TURNS: 1.0} if TURNS in modes else {})

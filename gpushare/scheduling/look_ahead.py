@@ -23,16 +23,23 @@ def yield_of(
     permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
 ) -> float:
     """Solo seconds of iterations per second under these permits; a pair without a permit starts whenever it fits."""
+    return sum(rates_of(permits, accounts, curves, room_bytes))
+
+
+def rates_of(
+    permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
+) -> list[float]:
+    """As `yield_of`, of each job."""
     if not curves:
-        return 0.0
+        return []
     step_s = max(curve.duration_s for curve in curves) / _STEPS
     ahead = _LookAhead(permits, accounts, curves, room_bytes, step_s)
     for _ in range(_BEFORE * _STEPS):
         ahead.advance()
-    ahead.work_s = 0.0
+    before = ahead.steps_done()
     for _ in range(_COUNTED * _STEPS):
         ahead.advance()
-    return ahead.work_s / (_COUNTED * _STEPS * step_s)
+    return [(done - d) / (_COUNTED * _STEPS) for done, d in zip(ahead.steps_done(), before, strict=True)]
 
 
 def _held_in_steps(curve: IterationCurve, step_s: float) -> list[int]:
@@ -56,6 +63,7 @@ class _Job:
     by_forecast: bool = False
     at: int | None = None
     passed: int = 0
+    steps_done: int = 0
 
     def held(self, at: int | None) -> int:
         if at is None or at >= len(self.held_in):
@@ -81,12 +89,15 @@ class _LookAhead:
             job.by_forecast |= p.by_forecast
             if p.allocations != 0:
                 job.shifts[index[p.after]] = math.inf if p.allocations is None else p.shift_s / step_s - _EDGE
-        self._room_bytes, self._step_s = room_bytes, step_s
+        self._room_bytes = room_bytes
         self._queue = list(self._jobs)  # at their doors, in the order in which they came
         self._running: list[_Job] = []  # in the order in which they started
         self._held = sum(job.held(None) for job in self._jobs)
         self._waits = False  # an iteration for room: it comes before all doors
-        self.work_s = 0.0
+
+    def steps_done(self) -> list[int]:
+        """By each job so far."""
+        return [job.steps_done for job in self._jobs]
 
     def advance(self) -> None:
         """One step."""
@@ -130,7 +141,7 @@ class _LookAhead:
         more = job.held(then) - job.held(job.at)
         if more > 0 and self._held + more > self._room_bytes and not always:
             return False
-        self.work_s += self._step_s  # of a short one several iterations end in a step
+        job.steps_done += 1  # of a short one several iterations end in a step
         if then < len(job.held_in):
             self._go_to(job, then)
         else:

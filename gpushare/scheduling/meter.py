@@ -1,10 +1,13 @@
-"""How much work jobs do per second, in the mode that they run in."""
+"""How much work jobs do per second, and how evenly, in the mode that they run in."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+
+from gpushare.scheduling.efficiency import efficiency
 
 _WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
 _EARLY_S, _EARLY_ITERATIONS = 0.25, 4  # from when on a clear case shows
@@ -63,22 +66,39 @@ Jobs = Mapping[int, Progress]  # by account
 
 @dataclass(frozen=True)
 class Reading:
-    """The yield of a window, solo seconds per second; off by `doubt` at most. `full`: it is long enough in any case."""
+    """Of a window: the efficiency (`scheduling.efficiency`), off by `doubt` at most, and solo seconds per second.
+
+    `full`: it is long enough in any case.
+    """
 
     measured: float
     doubt: float
     full: bool
+    stp: float
+
+
+def mean(readings: Sequence[Reading]) -> Reading:
+    """Of windows of one mode."""
+    return Reading(
+        fmean(reading.measured for reading in readings),
+        fmean(reading.doubt for reading in readings),
+        all(reading.full for reading in readings),
+        fmean(reading.stp for reading in readings),
+    )
+
+
+Work = dict[int, float]  # solo seconds, by account
 
 
 class Meter:
-    """Counts the solo time of what the jobs do since a mode was taken, and in a window of it."""
+    """Counts the solo time of what each job does since a mode was taken, and in a window of it."""
 
     def __init__(self) -> None:
         self._iterations: dict[int, float] = {}
         self._solo_s = [0.0]
-        self._work_s = 0.0
-        self._since_s, self._work_before_s = 0.0, 0.0
-        self._begin: tuple[float, float] | None = None  # of the window; None while the mode before ends
+        self._work_s: Work = {}
+        self._since: tuple[float, Work] = 0.0, {}
+        self._begin: tuple[float, Work] | None = None  # of the window; None while the mode before ends
 
     @property
     def trial_s(self) -> float:
@@ -87,41 +107,50 @@ class Meter:
         return _SETTLING_ITERATIONS * longest_s + max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
 
     def restart(self, jobs: Jobs) -> None:
-        """These are the jobs from now on."""
+        """These are the jobs from now on; a mode has to be taken next."""
         self._iterations = {account: job.iterations for account, job in jobs.items()}
+        self._work_s = dict.fromkeys(jobs, 0.0)
 
     def count(self, jobs: Jobs) -> None:
         """What they have done since the last call."""
         self._solo_s = [job.solo_s for job in jobs.values()]
         for account, job in jobs.items():
             # A wrong guess of what the open iteration is, is taken back at its end: no difference is dropped.
-            self._work_s += (job.iterations - self._iterations[account]) * job.solo_s
+            self._work_s[account] += (job.iterations - self._iterations[account]) * job.solo_s
             self._iterations[account] = job.iterations
 
     def switch(self, now_s: float) -> None:
         """Another mode is in force."""
-        self._since_s, self._work_before_s, self._begin = now_s, self._work_s, None
+        self._since, self._begin = (now_s, dict(self._work_s)), None
 
     def begin_window(self, now_s: float) -> None:
         """Measure from here on."""
-        self._begin = now_s, self._work_s
+        self._begin = now_s, dict(self._work_s)
 
     def read(self, now_s: float) -> Reading | None:
-        """The yield of the window so far; None while it says nothing."""
+        """The window so far; None while it says nothing."""
         longest_s = max(self._solo_s)
         if self._begin is None:
-            if now_s >= self._since_s + _SETTLING_ITERATIONS * longest_s:
+            if now_s >= self._since[0] + _SETTLING_ITERATIONS * longest_s:
                 self.begin_window(now_s)
             return None
-        length_s, work_s = now_s - self._begin[0], self._work_s - self._begin[1]
+        length_s = now_s - self._begin[0]
         if length_s < max(_EARLY_S, _EARLY_ITERATIONS * longest_s):
             return None
-        doubt = sum(self._solo_s) / 2 / length_s  # progress within an iteration is not even
+        rates = self._rates(now_s, self._begin)
+        measured = efficiency(rates)
+        # Progress within an iteration is not even. What the slower one lacks counts more where much is gained.
+        doubt = sum(self._solo_s) / 2 / length_s * max(1.0, measured)
         full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
-        return Reading(work_s / length_s, doubt, full)
+        return Reading(measured, doubt, full, sum(rates))
 
-    def lost_s(self, now_s: float, yield_before: float | None) -> float:
-        """Seconds that the mode in force has lost so far against one with this yield."""
-        if not yield_before:
+    def lost_s(self, now_s: float, before: float | None) -> float:
+        """Seconds that the mode in force has lost so far against one with this efficiency."""
+        length_s = now_s - self._since[0]
+        if not before or length_s <= 0:
             return 0.0
-        return max(0.0, now_s - self._since_s - (self._work_s - self._work_before_s) / yield_before)
+        return max(0.0, length_s * (1 - efficiency(self._rates(now_s, self._since)) / before))
+
+    def _rates(self, now_s: float, since: tuple[float, Work]) -> list[float]:
+        begin_s, before = since
+        return [(work_s - before[account]) / (now_s - begin_s) for account, work_s in self._work_s.items()]

@@ -1,11 +1,11 @@
 """Which mode jobs run in: what each one yields is measured while they run.
 
 A mode is a policy that permits come from: a sharing one, or taking turns. Two jobs that each fill the device, or the
-GIL, can lose by running side by side, and of two ways of sharing the better one depends on the jobs. The yield of a
-stretch of time is the solo time of the iterations done in it over its length: 1 is one job after the other.
+GIL, can lose by running side by side, and of two ways of sharing the better one depends on the jobs. What is measured
+of a mode is its efficiency (`scheduling.efficiency`): 1 is one job after the other.
 
 The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
-(taking turns yields 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
+(taking turns has 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
 lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured, if nobody looks late.
 """
 
@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from statistics import fmean
 
-from gpushare.scheduling.meter import Jobs, Meter, Reading
+from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
 from gpushare.scheduling.snapshot import TURNS
-from gpushare.scheduling.yields import ModeYield, Yields
+from gpushare.scheduling.yields import Yields, mode_yield
 
 TRIALS_SHARE = 0.01
 LOOK_S, CLOSE_LOOK_S = 0.5, 0.1  # between two looks; while a verdict is near
 
-_WORTH = 1.25  # where sharing yields this much taking turns is not tried: solo times are not wrong by more
+_WORTH = 1.25  # where sharing has this efficiency taking turns is not tried: solo times are not wrong by more
 _MARGIN = 1.02  # by which another mode must be better
-_CHANGED = 0.15  # a yield that has moved by this share is that of other iterations
+_CHANGED = 0.15  # an efficiency that has moved by this share is that of other iterations
 _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
 _WINDOWS_OF_A_CHANGE = 4
 _CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
@@ -40,7 +39,7 @@ class _Mode:
     believed: float
     measured: float | None = None
     tried: bool = False
-    readings: list[float] = field(default_factory=list)  # of its last trials, where these were close
+    readings: list[Reading] = field(default_factory=list)  # of its last trials, where these were close
 
 
 class Pace:
@@ -51,22 +50,22 @@ class Pace:
         self._modes: dict[str, _Mode] = {}
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
-        self._before: float | None = None  # yield of the mode that was left for a belief
+        self._before: float | None = None  # efficiency of the mode that was left for a belief
         self._scale = 1.0  # of what was measured to what was believed, of sharing modes
         self._stay, self._windows_left = _FIRST_STAY, 0
-        self._windows_here, self._reference = 0, 0.0  # at home; its yield when it was taken
+        self._windows_here, self._reference = 0, 0.0  # at home; its efficiency when it was taken
         self._phases: dict[int, tuple[int, ...]] = {}
         self._meter = Meter()
         self._looked_s: float | None = None
         self._elapsed_s = self._lost_s = 0.0
         self._solo_s: dict[int, float] = {}
         self._seconds: dict[str, float] = {}
-        self._known: dict[str, float] = {}
+        self._known: dict[str, Reading] = {}
 
     @property
     def yields(self) -> Yields:
         """Of all modes in the whole run, each as last measured."""
-        modes = {name: ModeYield(s, self._known.get(name)) for name, s in self._seconds.items()}
+        modes = {name: mode_yield(seconds, self._known.get(name)) for name, seconds in self._seconds.items()}
         return Yields(modes, self.mode, self._lost_s, dict(self._solo_s))
 
     @property
@@ -88,8 +87,8 @@ class Pace:
         """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
 
         :param jobs: those that have done nothing yet do not count: with a saved profile a job is known while it is
-            importing and loading, which is no mode's yield.
-        :param forecast: the yield of each mode for these accounts, the first of equals preferred; called when the
+            importing and loading, which is no mode's doing.
+        :param forecast: the efficiency of each mode for these accounts, the first of equals preferred; called when the
             jobs that count change.
         """
         self._count_time(now_s)
@@ -149,10 +148,10 @@ class Pace:
     def _here(self) -> float:
         return self._modes[self._home].measured or 0.0
 
-    def _note(self, name: str, measured: float) -> None:
-        self._rescale(name, measured)
-        self._modes[name].measured, self._modes[name].tried = measured, True
-        self._known[name] = measured
+    def _note(self, name: str, reading: Reading) -> None:
+        self._rescale(name, reading.measured)
+        self._modes[name].measured, self._modes[name].tried = reading.measured, True
+        self._known[name] = reading
 
     def _rescale(self, name: str, measured: float) -> None:
         if name != TURNS and self._modes[name].believed > 0:
@@ -191,17 +190,17 @@ class Pace:
         self._rescale(self._home, at_most)
         other = self._best_other()
         if other and self._believed(other) > at_most * _MARGIN:
-            self._note(self._home, reading.measured)
+            self._note(self._home, reading)
             self._leave_for(now_s, other)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
-        found, last, fresh = reading.measured, self._modes[self._home].measured, self._fresh
+        fresh, first = self._fresh, self._modes[self._home].measured is None
         changed = self._has_changed(reading)
         if changed:
             self._forget([name for name in self._modes if name != self._home])
-            self._reference, self._windows_here = found, 0
-        self._note(self._home, found if last is None or changed else (found + last) / 2)
-        self._reference = self._reference or found
+            self._reference, self._windows_here = reading.measured, 0
+        self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
+        self._reference = self._reference or reading.measured
         self._fresh = False
         self._windows_here += 1
         self._windows_left = max(0, self._windows_left - 1)
@@ -258,19 +257,19 @@ class Pace:
         here = self._here()
         over = self._meter.lost_s(now_s, here) + CLOSE_LOOK_S > self._left_s
         if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):
-            self._conclude_trial(now_s, reading.measured)
+            self._conclude_trial(now_s, reading)
         elif over:
             self._end_trial(now_s, better=False)
 
-    def _conclude_trial(self, now_s: float, measured: float) -> None:
+    def _conclude_trial(self, now_s: float, reading: Reading) -> None:
         """In a short window a mode that is close to the one in force may be the better one: it is tried again soon."""
         here, tried = self._here(), self._modes[self.mode or self._home]
-        tried.readings.append(measured)
-        mean = fmean(tried.readings)
-        self._note(self.mode or self._home, mean)
-        close = _CLOSE < mean / here < 1 / _CLOSE
+        tried.readings.append(reading)
+        found = mean(tried.readings)
+        self._note(self.mode or self._home, found)
+        close = _CLOSE < found.measured / here < 1 / _CLOSE
         again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES
-        better = mean > here * _MARGIN and not again
+        better = found.measured > here * _MARGIN and not again
         self._end_trial(now_s, better=better, for_long=not again)
         if again:
             tried.tried = False

@@ -227,12 +227,12 @@ def native_permit(permit: Permit) -> NativePermit:
 
 def _what_changed(yields: Yields) -> str:
     """The mode in force, and what was measured of the others."""
-    measured = {name: m.measured for name, m in yields.modes.items() if m.measured is not None}
+    measured = {name: m.efficiency for name, m in yields.modes.items() if m.efficiency is not None}
     here = measured.pop(yields.mode or "", 0.0)
     how = "take turns" if yields.mode == TURNS else f"run side by side by {yields.mode}"
     others = [f"{'in turns' if name == TURNS else name} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""
-    return f"the jobs {how}: {here:.2f} times the pace of one after the other{beside}"
+    return f"the jobs {how}: efficiency {here:.2f}, where one after the other has 1{beside}"
 
 
 def _why_no_cut(pool: shim.PoolState) -> str:

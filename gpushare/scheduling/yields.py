@@ -6,15 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpushare.scheduling.meter import Reading
 from gpushare.scheduling.snapshot import TURNS
 
 
 @dataclass(frozen=True)
 class ModeYield:
-    """For how long jobs ran in a mode, and solo seconds per second as last measured; None if never."""
+    """For how long jobs ran in a mode, and what was last measured of it; None if never.
+
+    `measured`: solo seconds per second. `efficiency`: that, by how evenly the jobs advance (`scheduling.efficiency`).
+    """
 
     seconds: float
     measured: float | None
+    efficiency: float | None
+
+
+def mode_yield(seconds: float, reading: Reading | None) -> ModeYield:
+    """Of a mode that jobs ran in for so long."""
+    return (
+        ModeYield(seconds, None, None)
+        if reading is None
+        else ModeYield(seconds, reading.stp, reading.measured)
+    )
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,10 @@ class Yields:
         """As the summary has it."""
         turns = self.modes.get(TURNS)
         return {
-            "modes": {name: {"seconds": m.seconds, "yield": m.measured} for name, m in self.modes.items()},
+            "modes": {
+                name: {"seconds": m.seconds, "yield": m.measured, "efficiency": m.efficiency}
+                for name, m in self.modes.items()
+            },
             "trials_lost_s": self.lost_s,
             "solo_s": {str(account): seconds for account, seconds in self.solo_s.items()},
             "turns_s": self.turns_s,

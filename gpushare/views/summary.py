@@ -14,6 +14,7 @@ from gpushare.telemetry.reader import JobView, PoolView, Telemetry, Wake
 from gpushare.units import format_bytes, format_seconds
 
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
+_UNEVEN = 0.02  # a yield this far above the efficiency is one that the jobs share unevenly
 
 
 def build_summary(
@@ -29,8 +30,8 @@ def build_summary(
     """Bytes in bytes, times in seconds, None for what is not known.
 
     :param yields: `scheduling.pace.Yields.to_json`, if the host got as far as to tell. `modes` has how long two jobs
-        or more ran in each mode, and its yield: solo seconds per second as last measured. `trials_lost_s` is what
-        trials of other modes have lost.
+        or more ran in each mode, its yield, solo seconds per second as last measured, and its efficiency
+        (`scheduling.efficiency`). `trials_lost_s` is what trials of other modes have lost.
 
     `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
     and each iteration at its pace alone.
@@ -241,10 +242,16 @@ def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
     if len(modes) < 2:
         return ""
     return "; " + ", ".join(
-        f"{'in turns' if name == 'temporal' else f'by {name}'} for {format_seconds(mode['seconds'])}"
-        + ("" if mode["yield"] is None else f" at {mode['yield']:.2f} times the pace of one after the other")
+        f"{'in turns' if name == 'temporal' else f'by {name}'} for {format_seconds(mode['seconds'])}{_pace(mode)}"
         for name, mode in modes.items()
     )
+
+
+def _pace(mode: Mapping[str, float | None]) -> str:
+    if mode["yield"] is None or mode["efficiency"] is None:
+        return ""
+    less = f" (efficiency {mode['efficiency']:.2f})" if mode["yield"] - mode["efficiency"] >= _UNEVEN else ""
+    return f" at {mode['yield']:.2f} times the pace of one after the other{less}"
 
 
 def _waits(job: dict[str, Any]) -> str | None:

@@ -1,8 +1,8 @@
 """What a job with short iterations pays for being under gpushare.
 
 Milliseconds per iteration past the profile, as the script itself measures them: plain python with its pages kept,
-gpushare alone, gpushare beside a job that is busy in Python, and the same two as threads without gpushare. In
-turns, the median of the rounds.
+gpushare alone, gpushare beside a job that is busy in Python all the time, and the same two as threads without gpushare,
+with an eighth of the iterations. In turns, the median of the rounds.
 """
 
 import argparse
@@ -23,18 +23,20 @@ parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--steps", type=int, default=1000)
 args = parser.parse_args()
 SCRIPT = JOBS / "short_steps.py"
-JOB = f"{SCRIPT} --steps {args.steps}"
-BUSY = f"{SCRIPT} --busy --seconds 25"
+JOB, BESIDE = f"{SCRIPT} --steps {args.steps}", f"{SCRIPT} --steps {args.steps // 8}"
+BUSY_S = 45
+BUSY = f"{SCRIPT} --busy --seconds {BUSY_S}"
 THREADS = f"""
 import runpy, sys, threading
 def run(*words):
     sys.argv = list(words)
     runpy.run_path(words[0], run_name="__main__")
 import torch
-busy = threading.Thread(target=run, args=({str(SCRIPT)!r}, "--busy", "--seconds", "25"), daemon=True)
+busy = threading.Thread(target=run, args={tuple(BUSY.split())}, daemon=True)
 busy.start()
 import time; time.sleep(0.5)
-run({str(SCRIPT)!r}, "--steps", "{args.steps}")
+run(*{BESIDE.split()})
+print("still busy" if busy.is_alive() else "")
 sys.stdout.flush()
 import os; os._exit(0)
 """
@@ -52,7 +54,9 @@ def plain() -> float:
 
 def under(*jobs: str) -> float:
     with tempfile.TemporaryDirectory() as logs:
-        run_gpushare(list(jobs), 1 << 30, 1, "--log-dir", logs)
+        summary = run_gpushare(list(jobs), 1 << 30, 1, "--log-dir", logs)
+        lengths_s = [job["duration_s"] for job in summary["jobs"]]
+        assert lengths_s[0] <= min(lengths_s), f"the other job was not busy to the end: {lengths_s} s"
         return found((Path(logs) / "short_steps.out").read_text())
 
 
@@ -62,6 +66,7 @@ def as_threads() -> float:
         done = subprocess.run(
             [sys.executable, "-c", THREADS], env=env, check=True, capture_output=True, text=True
         )
+        assert "still busy" in done.stdout, f"the other thread was not busy to the end: {done.stdout}"
         return found(done.stdout)
 
 
@@ -69,7 +74,7 @@ CASES: dict[str, Callable[[], float]] = {
     "plain python, pages kept": plain,
     "gpushare": lambda: under(JOB),
     "two threads without gpushare": as_threads,
-    "gpushare beside a busy job": lambda: under(JOB, BUSY),
+    "gpushare beside a busy job": lambda: under(BESIDE, BUSY),
 }
 
 

@@ -2,8 +2,8 @@
 
 Two launch-bound jobs keep the interpreter's lock busy. Measured in the shim, from the grant under its mutex to the
 moment at which the waiting thread runs, and from there until it has the interpreter's lock back. Given the path of
-`wakeup_bench`, built with -DGPUSHARE_TESTS=ON and no sanitizer, bare hand-overs between two threads that compute in
-turns are measured before and after: what a wake-up costs on this machine by itself.
+`wakeup_bench`, built with -DGPUSHARE_TESTS=ON and no sanitizer, bare hand-overs between two threads are measured before
+and after, of which the waking one waits next or computes on: what a wake-up costs on this machine by itself.
 """
 
 import shlex
@@ -17,10 +17,16 @@ STEPS = 240
 job = f"{JOBS / 'launch_bound.py'} --depth 1600 --steps {STEPS}"
 
 
-def bare(program: str) -> list[Any]:
+BARE = ("bare, the waker waits next", "bare, the waker goes on")
+
+
+def bare(program: str) -> list[list[Any]]:
     done = subprocess.run([program], check=True, capture_output=True, text=True)
-    count, *times_ns = map(int, done.stdout.split())
-    return ["bare hand-over", count, *(f"{t / 1e3:.0f}" for t in times_ns), "-", "-", "-"]
+    rows = []
+    for name, line in zip(BARE, done.stdout.splitlines(), strict=True):
+        count, *times_ns = map(int, line.split())
+        rows.append([name, count, *(f"{t / 1e3:.0f}" for t in times_ns), "-", "-", "-"])
+    return rows
 
 
 def microseconds(spread: dict[str, float]) -> list[str]:
@@ -32,14 +38,14 @@ def main() -> None:
     heading = ["budget (solo peaks)", "wake-ups", "median, us", "p99, us", "longest, us"]
     heading += ["until the GIL: median, us", "p99, us", "Python grants"]
     table: list[list[Any]] = [heading]
-    table += [bare(program) for program in sys.argv[1:2]]
+    table += [row for program in sys.argv[1:2] for row in bare(program)]
     figures = []
     for factor in (1.6, 1.3, 1.1):
         summary = run_gpushare([job, job], int(peak * factor), 1)
         wakes, grants = summary["wakes"], summary["python_grants"]
         table.append([factor, wakes["count"], *microseconds(wakes), *microseconds(wakes["gil"])[:2], grants])
         figures.append({"budget": factor, **wakes, "python_grants": grants})
-    table += [bare(program) for program in sys.argv[1:2]]
+    table += [row for program in sys.argv[1:2] for row in bare(program)]
     write("wakeups", shlex.join(["python", "scripts/bench/wakeups.py", *sys.argv[1:]]), figures, table)
 
 

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpushare.native.shim import POLICIES as MECHANISMS
-from gpushare.scheduling.forecast import forecasts, yield_of
+from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.look_ahead import yield_of
 from gpushare.scheduling.policies import DEFAULT, MODES, POLICIES
 from gpushare.scheduling.snapshot import TURNS, IterationCurve, JobState, Permit, Snapshot
 
@@ -117,4 +118,4 @@ def test_a_moment_s_peak_is_not_missed(duration_s: float, at: float, share: floa
 @pytest.mark.parametrize("duration_s", [0.01, 0.02, 0.03, 0.04, 0.06, 0.5])
 def test_short_iterations_do_not_keep_a_long_one_from_its_memory(duration_s: float) -> None:
     found = forecasts(snapshot(1.2, triangle(30, 60), triangle(30, 60, duration_s, 300)), MODES["auto"])
-    assert found["zico"] > 1.8 and found.get("waterwave", found["zico"]) > 1.5
+    assert found["zico"] > 1.7 and found.get("waterwave", found["zico"]) > 1.5

@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpushare.scheduling.efficiency import efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
 from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, TURNS, Pace
 
 
 class Jobs:
-    """Jobs that advance evenly, with another yield in each mode. `forecast` is what curves would say."""
+    """Jobs with another yield in each mode. `forecast` is what curves would say.
+
+    All have the same part in it, or, in a mode of `parts`, the first job that one and the rest what is left.
+    """
 
     def __init__(
         self, solo_s: list[float], forecast: Mapping[str, float] | None = None, **yields: float
@@ -20,6 +24,7 @@ class Jobs:
         self.solo_s = dict(enumerate(solo_s, 1))
         self.yields = {TURNS: 1.0, **yields}
         self.forecast = {**self.yields, TURNS: 1.0} if forecast is None else {**forecast, TURNS: 1.0}
+        self.parts: dict[str, float] = {}
         self.phase: tuple[int, ...] = ()
         self.now_s = 0.0
         self.done = dict.fromkeys(self.solo_s, 1e-6)  # they have begun
@@ -41,8 +46,10 @@ class Jobs:
         passed_s = self.pace.look_again_s
         self.now_s += passed_s
         rate = 1.0 if mode is None else self.yields[mode]
+        first = self.parts.get(mode or "", 1 / len(self.solo_s))
         for account, solo_s in self.solo_s.items():
-            self.done[account] += rate * passed_s / len(self.solo_s) / solo_s
+            part = first if account == 1 else (1 - first) / max(1, len(self.solo_s) - 1)
+            self.done[account] += rate * passed_s * part / solo_s
         if mode is None:
             return
         self.spent_s[mode] = self.spent_s.get(mode, 0.0) + passed_s
@@ -209,6 +216,17 @@ def test_a_close_mode_is_judged_by_three_trials() -> None:
     assert jobs.home == "waterwave"
 
 
+def test_of_two_modes_that_do_as_much_the_more_even_one_is_better() -> None:
+    jobs = Jobs([0.02, 0.1], {"zico": 1.9, "waterwave": 1.8}, zico=1.44, waterwave=1.42)
+    jobs.parts["zico"] = 0.75  # the first one as if alone, the second one at a third
+    jobs.run(120)
+    assert jobs.home == "waterwave"
+    told = jobs.pace.yields.to_json()["modes"]
+    assert told["zico"]["yield"] == pytest.approx(1.44, abs=0.02)
+    assert told["zico"]["efficiency"] == pytest.approx(efficiency([1.08, 0.36]), abs=0.02)
+    assert told["waterwave"]["efficiency"] == pytest.approx(1.42, abs=0.02)
+
+
 @given(turns=st.floats(0.6, 0.95), sharing=st.floats(0.6, 0.95))
 def test_a_belief_that_is_wrong_is_given_up(turns: float, sharing: float) -> None:
     """Solo times that are told too short make every yield look small, that of taking turns too."""
@@ -296,9 +314,10 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     assert meter.read(0.5) is None and meter.read(1.0) is None  # the window begins here
     meter.count({1: Progress(14.0, 0.5), 2: Progress(10.0, 0.1)})
     reading = meter.read(3.0)
-    assert reading and reading.measured == pytest.approx((4 * 0.5 + 10 * 0.1) / 2.0)
-    assert reading.doubt == pytest.approx(0.6 / 2 / 2.0) and not reading.full
-    assert meter.lost_s(3.0, 1.5) == pytest.approx(3.0 - 3.0 / 1.5)
+    assert reading and reading.stp == pytest.approx((4 * 0.5 + 10 * 0.1) / 2.0)
+    assert reading.measured == pytest.approx(efficiency([1.0, 0.5]))
+    assert reading.doubt == pytest.approx(0.6 / 2 / 2.0 * reading.measured) and not reading.full
+    assert meter.lost_s(3.0, 1.5) == pytest.approx(3.0 * (1 - efficiency([2 / 3, 1 / 3]) / 1.5))
 
 
 def test_a_solo_time_that_was_disturbed_is_mended() -> None:

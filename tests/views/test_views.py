@@ -105,7 +105,11 @@ def test_summary_has_its_figures(memory: int) -> None:
 
 def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     fill(memory)
-    modes = {"zico": {"seconds": 2.0, "yield": 1.5}, "temporal": {"seconds": 0.5, "yield": None}}
+    modes = {
+        "zico": {"seconds": 2.0, "yield": 1.5, "efficiency": 1.5},
+        "waterwave": {"seconds": 1.0, "yield": 1.4, "efficiency": 1.25},
+        "temporal": {"seconds": 0.5, "yield": None, "efficiency": None},
+    }
     yields = {
         "modes": modes,
         "turns_s": 0.5,
@@ -126,8 +130,9 @@ def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     summary, text = told(yields)
     assert {name: summary[name] for name in yields} == yields
     assert (
-        "; by zico for 2.0 s at 1.50 times the pace of one after the other, in turns for 500.0 ms\n" in text
-    )
+        "; by zico for 2.0 s at 1.50 times the pace of one after the other, by waterwave for 1.0 s at 1.40 times the "
+        "pace of one after the other (efficiency 1.25), in turns for 500.0 ms\n"
+    ) in text
     summary, text = told({**yields, "modes": {"zico": modes["zico"]}})
     assert "by zico" not in text  # there was no other one
     summary, text = told(None)
