@@ -112,6 +112,7 @@ def learn_from(work: Run) -> dict[str, Any] | None:
         budget_bytes=min(work.plan.budget_bytes, 2 * sum(j.peak_bytes for j in jobs) + 64 * PAGE_BYTES),
         cores=cores_here(),
         page_bytes=PAGE_BYTES,
+        split_bytes=work.plan.split_bytes,
     )
     if factor is None:
         return None

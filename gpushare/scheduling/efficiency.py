@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_LEAST_SHARE = 1e-9  # of all that is done: a job that stands still will run in the end
-
 
 def efficiency(rates: Sequence[float]) -> float:
     """The time for one job after the other, over the time until all are done at these rates; 1 where nothing is gained.
 
-    The jobs have the same solo time left. When the first of them has ended the rest go on in the same proportion. What
-    they do together by then lies on the line from what all do now to the 1 of a job alone. Even rates give their sum;
-    the less even they are, the closer to 1 is what comes out.
+    The jobs have the same solo time left. When the first of them has ended the rest end as soon as they can: none is
+    faster than alone, and what they do together lies on the line from what all do now to the 1 of a job alone. Even
+    rates give their sum; the less even they are, the closer to 1 is what comes out. More of a job is never worse.
 
-    :param rates: of each job, in solo seconds per second.
+    :param rates: of each job, in solo seconds per second; 1 at most, but for noise.
     """
-    total = sum(rates)
-    if total <= 0 or len(rates) < 2:
+    total, jobs = sum(rates), len(rates)
+    if total <= 0 or jobs < 2:
         return total
-    fastest_first = sorted((max(rate, _LEAST_SHARE * total) for rate in rates), reverse=True)
-    left, gain = sum(fastest_first), (total - 1) / (len(rates) - 1)
-    time, done = (
-        0.0,
-        0.0,
-    )  # in units of what each job has left; how long it would have taken at the rates of now
-    for ended, rate in enumerate(fastest_first):
-        together = 1 + gain * (len(rates) - ended - 1)
-        time += (1 / rate - done) * left / together
-        left, done = left - rate, 1 / rate
-    return len(rates) / time
+    fastest, slowest = max(rates), min(rates)
+    left = jobs - total / fastest
+    together = 1 + (total - 1) * (jobs - 2) / (jobs - 1)
+    rest = max(left / together, 1 - slowest / fastest)
+    return jobs / (1 / fastest + rest)
+
+
+def doubt(rates: Sequence[float], off: Sequence[float]) -> float:
+    """How far the efficiency may be off where each rate may be off by so much."""
+    found = efficiency(rates)
+    most = efficiency([rate + by for rate, by in zip(rates, off, strict=True)])
+    least = efficiency([max(0.0, rate - by) for rate, by in zip(rates, off, strict=True)])
+    return max(most - found, found - least)

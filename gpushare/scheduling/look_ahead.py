@@ -19,17 +19,10 @@ _BEFORE, _COUNTED = 2, 6  # longest iterations, first to get into step
 _EDGE = 1e-6  # of a step: times are not exact
 
 
-def yield_of(
-    permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
-) -> float:
-    """Solo seconds of iterations per second under these permits; a pair without a permit starts whenever it fits."""
-    return sum(rates_of(permits, accounts, curves, room_bytes))
-
-
 def rates_of(
     permits: Sequence[Permit], accounts: Sequence[int], curves: Sequence[IterationCurve], room_bytes: int
 ) -> list[float]:
-    """As `yield_of`, of each job."""
+    """Solo seconds that each job does per second under these permits; a pair without one starts whenever it fits."""
     if not curves:
         return []
     step_s = max(curve.duration_s for curve in curves) / _STEPS

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.efficiency import doubt, efficiency
 
 _WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
 _EARLY_S, _EARLY_ITERATIONS = 0.25, 4  # from when on a clear case shows
@@ -138,11 +138,9 @@ class Meter:
         if length_s < max(_EARLY_S, _EARLY_ITERATIONS * longest_s):
             return None
         rates = self._rates(now_s, self._begin)
-        measured = efficiency(rates)
-        # Progress within an iteration is not even. What the slower one lacks counts more where much is gained.
-        doubt = sum(self._solo_s) / 2 / length_s * max(1.0, measured)
+        off = [solo_s / 2 / length_s for solo_s in self._solo_s]  # progress within an iteration is not even
         full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
-        return Reading(measured, doubt, full, sum(rates))
+        return Reading(efficiency(rates), doubt(rates, off), full, sum(rates))
 
     def lost_s(self, now_s: float, before: float | None) -> float:
         """Seconds that the mode in force has lost so far against one with this efficiency."""

@@ -259,6 +259,7 @@ class Pace:
         if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):
             self._conclude_trial(now_s, reading)
         elif over:
+            self._modes[self.mode or self._home].readings.clear()
             self._end_trial(now_s, better=False)
 
     def _conclude_trial(self, now_s: float, reading: Reading) -> None:

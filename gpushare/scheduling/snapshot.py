@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
+SELDOM = 1 / 32  # of an iteration: allocations that lie further apart do not name a moment
+_IN_TIME = 64  # pieces, at most
 
 
 @dataclass(frozen=True)
@@ -111,18 +114,30 @@ def compress(
     `duration_s`: of the iteration, whose end comes with its last allocation or later.
 
     A piece ends where what is held has moved away from the piece's beginning, so that long flat stretches
-    cost one piece and steep ones stay sharp.
+    cost one piece and steep ones stay sharp. Where `steps` has room for it no piece lasts longer than a 32nd of the
+    iteration, but for one of a single allocation: so each moment is known by how many allocations came before it.
     """
-    starts = _cuts(held_bytes, steps)
+    duration_s = max(duration_s, time_s[-1] if time_s else 0.0)
+    in_time = _by_time(time_s, duration_s) if time_s and steps >= 2 * _IN_TIME else set()
+    starts = sorted(in_time.union(_cuts(held_bytes, steps - len(in_time))))
     ends = [*starts[1:], len(held_bytes)]
     return IterationCurve(
         ordinals=tuple(starts),
         held_bytes=tuple(max(held_bytes[i:j]) for i, j in zip(starts, ends, strict=True)),
         time_s=tuple(time_s[i] for i in starts),
-        duration_s=max(duration_s, time_s[-1] if time_s else 0.0),
+        duration_s=duration_s,
         residue_bytes=residue_bytes,
         allocations=len(held_bytes),
     )
+
+
+def _by_time(time_s: Sequence[float], duration_s: float) -> set[int]:
+    """The allocations at either side of each moment at which another part of the time begins."""
+    found: set[int] = set()
+    for part in range(1, round(1 / SELDOM)):
+        after = bisect_left(time_s, part * SELDOM * duration_s)
+        found |= {max(0, after - 1), min(after, len(time_s) - 1)}
+    return found
 
 
 def _cuts(held_bytes: Sequence[int], steps: int) -> list[int]:

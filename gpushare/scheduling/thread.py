@@ -59,6 +59,7 @@ class SchedulerThread:
         self._phases: dict[int, tuple[int, ...]] = {}
         self._solo = meter.SoloTimes()
         self._snapshot = Snapshot(0, (), split_bytes=split_bytes)
+        self._unplanned = False  # the permits of this snapshot could not be made
         self._cpu_s = 0.0
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -130,6 +131,7 @@ class SchedulerThread:
             try:
                 self._plan(news=seen != before)
             except Exception as error:  # whatever it is, jobs must not go on unplanned in silence
+                self._unplanned, self._read_for, self._versions = True, None, {}
                 if failure != (failure := f"{type(error).__name__}: {error}"):
                     self._note(_why_unplanned(failure))
                     traceback.print_exc()
@@ -148,16 +150,17 @@ class SchedulerThread:
             self._note(_why_no_cut(pool))
         read_for = accounts, frozenset(progress), pool.budget_bytes
         begin_s = time.monotonic()
-        changed = False
+        changed = self._unplanned
         if read_for != self._read_for or self._is_due(begin_s, news):
             self._read_for = read_for
-            changed = self._read(accounts, pool)
+            changed = self._read(accounts, pool) or changed
         if self._modes:
             changed = self._choose_mode(self._modes, progress) or changed
         if changed:
             permits = self._policy(self._snapshot)
             doors.split_set(segment_bytes(self._policy, self._snapshot, permits))
             doors.permits_set([native_permit(permit) for permit in permits])
+            self._unplanned = False
             self._read_s = time.monotonic()
             self._cost_s = self._read_s - begin_s
 

@@ -13,6 +13,7 @@ from gpushare.scheduling.policies import POLICIES
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine
 from gpushare.simulation.job import SimulatedJob, iterations_for
+from gpushare.simulation.rules import Rules
 
 _ITERATIONS, _FASTER = 8, 600  # of the slower job, and about the most of the faster one
 _OVERLAP = 1.2  # a pair that yields less without contention tells too little of it
@@ -34,6 +35,7 @@ def factor_of(
     budget_bytes: int,
     cores: float,
     page_bytes: int,
+    split_bytes: int | None = None,
 ) -> float | None:
     """None if the jobs hardly overlap at this budget.
 
@@ -51,6 +53,7 @@ def factor_of(
             contention=Contention(cores, factor),
             page_bytes=page_bytes,
             record=False,
+            rules=Rules(split_bytes=split_bytes),
         )
         with engine.governor:
             engine.run()

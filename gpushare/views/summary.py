@@ -14,7 +14,7 @@ from gpushare.telemetry.reader import JobView, PoolView, Telemetry, Wake
 from gpushare.units import format_bytes, format_seconds
 
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
-_UNEVEN = 0.02  # a yield this far above the efficiency is one that the jobs share unevenly
+_UNEVEN = 0.02  # a yield this far from the efficiency is one that the jobs share unevenly
 
 
 def build_summary(
@@ -250,8 +250,9 @@ def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
 def _pace(mode: Mapping[str, float | None]) -> str:
     if mode["yield"] is None or mode["efficiency"] is None:
         return ""
-    less = f" (efficiency {mode['efficiency']:.2f})" if mode["yield"] - mode["efficiency"] >= _UNEVEN else ""
-    return f" at {mode['yield']:.2f} times the pace of one after the other{less}"
+    uneven = abs(mode["yield"] - mode["efficiency"]) >= _UNEVEN
+    by_that = f" (efficiency {mode['efficiency']:.2f})" if uneven else ""
+    return f" at {mode['yield']:.2f} times the pace of one after the other{by_that}"
 
 
 def _waits(job: dict[str, Any]) -> str | None:

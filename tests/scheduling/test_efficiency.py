@@ -1,32 +1,26 @@
-"""Efficiency against the course of jobs that it is short for, and figures that follow from its words."""
+"""Efficiency: what follows from its words, and some by hand."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.efficiency import doubt, efficiency
 
 rates = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8)
 
 
-def when_all_are_done(of: list[float]) -> float:
-    """Step by step: each job has one second left; who ends first gives way to the rest."""
-    gain = (sum(of) - 1) / (len(of) - 1)
-    left = dict.fromkeys(range(len(of)), 1.0)
-    now_s = 0.0
-    while left:
-        together = 1 + gain * (len(left) - 1)
-        scale = together / sum(of[i] for i in left)
-        passed_s = min(rest / (of[i] * scale) for i, rest in left.items())
-        now_s += passed_s
-        left = {i: rest - of[i] * scale * passed_s for i, rest in left.items()}
-        left = {i: rest for i, rest in left.items() if rest > 1e-9}
-    return now_s
+@given(rates, st.data())
+def test_more_of_a_job_is_never_worse(of: list[float], data: st.DataObject) -> None:
+    job = data.draw(st.integers(0, len(of) - 1))
+    more = [*of]
+    more[job] = data.draw(st.floats(of[job], 1.0))
+    assert efficiency(more) >= efficiency(of) - 1e-9
 
 
 @given(rates)
-def test_it_is_what_jobs_of_equal_length_take(of: list[float]) -> None:
-    assert efficiency(of) == pytest.approx(len(of) / when_all_are_done(of), rel=1e-6)
+def test_nothing_ends_sooner_than_the_slowest_job_can(of: list[float]) -> None:
+    first_s = 1 / max(of)
+    assert len(of) / efficiency(of) >= first_s + (1 - min(of) * first_s) - 1e-9
 
 
 @given(st.floats(0.01, 1.0), st.integers(2, 8))
@@ -45,6 +39,8 @@ def test_uneven_jobs_lie_between_one_and_their_sum(of: list[float]) -> None:
     [
         ([1.0, 0.5], 4 / 3),  # one is done after a second, the other one half a second later
         ([0.75, 0.75], 1.5),  # as much work per second
+        ([1.0, 1.0, 0.0], 1.5),  # two are done after a second, together they do two; the third one runs alone
+        ([0.8, 0.4, 0.4], 3 / (1.25 + 1 / 1.3)),  # of 1.6 two jobs do 1.3, in a second of solo time
         ([1.0, 0.0], 1.0),  # the other one has yet to run
         ([0.5, 0.5], 1.0),
         ([0.0, 0.0], 0.0),
@@ -53,3 +49,14 @@ def test_uneven_jobs_lie_between_one_and_their_sum(of: list[float]) -> None:
 )
 def test_by_hand(of: list[float], found: float) -> None:
     assert efficiency(of) == pytest.approx(found)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.5), st.floats(-1, 1)), min_size=2, max_size=6)
+)
+def test_it_is_off_by_no_more_than_its_doubt(of: list[tuple[float, float, float]]) -> None:
+    read = [max(0.0, rate + off * part) for rate, off, part in of]
+    true = [rate for rate, _, _ in of]
+    if max(read) > 1 or sum(read) <= 0:
+        return
+    assert abs(efficiency(true) - efficiency(read)) <= doubt(read, [off for _, off, _ in of]) + 1e-9

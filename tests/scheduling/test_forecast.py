@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpushare.native.shim import POLICIES as MECHANISMS
 from gpushare.scheduling.forecast import forecasts
-from gpushare.scheduling.look_ahead import yield_of
+from gpushare.scheduling.look_ahead import rates_of
 from gpushare.scheduling.policies import DEFAULT, MODES, POLICIES
 from gpushare.scheduling.snapshot import TURNS, IterationCurve, JobState, Permit, Snapshot
 
@@ -60,8 +60,8 @@ def test_many_jobs_are_forecast_to_share_by_their_sum() -> None:
 def test_permits_that_promise_too_much_stall() -> None:
     curves = [triangle(30, 60)] * 4
     greedy = [Permit(a, b, 0, 0.0) for a in range(4) for b in range(4) if a != b]
-    assert yield_of(greedy, range(4), curves, 4 * PEAK) == pytest.approx(4)
-    assert yield_of(greedy, range(4), curves, round(1.6 * PEAK)) < 3
+    assert rates_of(greedy, range(4), curves, 4 * PEAK) == pytest.approx([1] * 4)
+    assert sum(rates_of(greedy, range(4), curves, round(1.6 * PEAK))) < 3
 
 
 curves = st.builds(

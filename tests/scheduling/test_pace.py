@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
 from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, TURNS, Pace
 
@@ -316,7 +316,7 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     reading = meter.read(3.0)
     assert reading and reading.stp == pytest.approx((4 * 0.5 + 10 * 0.1) / 2.0)
     assert reading.measured == pytest.approx(efficiency([1.0, 0.5]))
-    assert reading.doubt == pytest.approx(0.6 / 2 / 2.0 * reading.measured) and not reading.full
+    assert reading.doubt == pytest.approx(doubt([1.0, 0.5], [0.125, 0.025])) and not reading.full
     assert meter.lost_s(3.0, 1.5) == pytest.approx(3.0 * (1 - efficiency([2 / 3, 1 / 3]) / 1.5))
 
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies.waterwave import allocations_made
 from gpushare.scheduling.policies.zico import fits
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Snapshot, compress
+from gpushare.scheduling.snapshot import SELDOM, IterationCurve, JobState, Snapshot, compress
 
 
 def triangle(peak: int, up: int = 20, down: int = 40) -> IterationCurve:
@@ -82,3 +83,20 @@ def test_compressing_loses_no_peak(held: list[int]) -> None:
     curve = compress(held, [float(i) for i in range(len(held))], 0)
     assert len(curve.ordinals) <= 256
     assert curve.peak_bytes == max(held)
+
+
+times = st.lists(st.one_of(st.floats(0, 0.01), st.floats(0, 1)), min_size=1, max_size=3000).map(sorted)
+
+
+@given(times, st.floats(0, 1), st.floats(0.01, 1))
+def test_compressing_keeps_how_many_allocations_come_before_a_moment(
+    time_s: list[float], rest_s: float, at: float
+) -> None:
+    duration_s = time_s[-1] + rest_s
+    curve = compress([0, *[100] * (len(time_s) - 1)], time_s, 0, duration_s=duration_s)
+    moment_s = time_s[0] + at * (duration_s - time_s[0])
+    if moment_s <= time_s[0]:
+        return
+    made, late_s = allocations_made(curve, moment_s)
+    assert 1 <= made <= len(time_s)
+    assert abs(moment_s - time_s[made - 1] - late_s) <= SELDOM * duration_s + 1e-9

@@ -4,8 +4,11 @@ import threading
 
 import pytest
 
-from gpushare.native import doors
+from gpushare.native import doors, shim
+from gpushare.native.permits import NativePermit
 from gpushare.scheduling import thread
+from gpushare.scheduling.policies.greedy import greedy
+from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.scheduling.thread import SchedulerThread
 
 
@@ -32,3 +35,46 @@ def test_a_plan_that_fails_is_told_once_and_the_next_one_is_made(
     scheduler.stop()
     assert [("no curve" in note, "other" in note) for note in notes] == [(True, False), (False, True)]
     assert "a bug of gpushare" in notes[0] and capfd.readouterr().err.count("ValueError: no curve") == 1
+
+
+class Shim:
+    """What the thread asks the shim and tells it, for two jobs whose curves never change."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.permits: list[list[NativePermit]] = []
+        pool = shim.PoolState(0, 0, 0, 1000, 0, 0, 0)
+        curve = doors.NativeCurve([600, 0], [0, 10**8], 0, 2 * 10**8, 1)
+        for name, answer in {
+            "wait_change": lambda seen, timeout_ns: seen,
+            "order_set": lambda order, quantum_ns: None,
+            "rank_set": lambda account, rank: None,
+            "split_set": lambda size: None,
+            "progress": lambda account: None,
+            "curve_get": lambda account: curve,
+            "permits_set": self.permits.append,
+        }.items():
+            monkeypatch.setattr(doors, name, answer)
+        monkeypatch.setattr(shim, "pool_state", lambda: pool)
+
+
+def test_what_a_failed_plan_was_for_is_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, given = Shim(monkeypatch), threading.Event()
+    monkeypatch.setattr(thread, "LOOK_S", 0.01)
+    failures = [ValueError("once"), ValueError("twice")]
+
+    def policy(snapshot: Snapshot) -> list[Permit]:
+        if len(snapshot.jobs) == 2:
+            if failures:
+                raise failures.pop()
+            given.set()
+        return greedy(snapshot)
+
+    monkeypatch.setitem(thread.POLICIES, "greedy", policy)
+    scheduler = SchedulerThread(policy="greedy", order="fifo", split_bytes=None, note=lambda text: None)
+    scheduler.add_job(1)
+    scheduler.add_job(2)
+    scheduler.start()
+    assert given.wait(10)
+    scheduler.stop()
+    assert not failures
+    assert {(p.job, p.after) for p in told.permits[-1]} == {(1, 2), (2, 1)}

@@ -9,21 +9,21 @@ forecast to fit. With a split it is put off to the end of a segment as there. Tw
 behind another and of that one behind the first, can make every round longer than planned.
 
 A round comes again and again for all alike, and many unlike jobs do not go well into one. Where they are forecast to
-do clearly more without, each start is as early as it fits with all that run then: algorithm 1 from how far they have
-come, not from a plan.
+do clearly better without (`scheduling.efficiency`), each start is as early as it fits with all that run then:
+algorithm 1 from how far they have come, not from a plan.
 """
 
 from __future__ import annotations
 
 from gpushare.profiles.segments import segments
-from gpushare.scheduling.look_ahead import yield_of
+from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.look_ahead import rates_of
 from gpushare.scheduling.pipeline import Round, best_round, step_at
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.zico import zico
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot
+from gpushare.scheduling.snapshot import SELDOM, IterationCurve, JobState, Permit, Snapshot
 
 _CLEARLY = 1.05  # better, as forecast
-_SELDOM = 1 / 32  # of the iteration, from the last allocation to a start
 _REPEATS = 256  # of a short iteration that are looked at
 _EDGE = 1e-6  # times are not exact
 
@@ -42,7 +42,7 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     if snapshot.split_bytes is not None:
         return planned
     as_they_fit, accounts = zico(snapshot), [job.account for job in jobs]
-    early, rounds = (yield_of(permits, accounts, curves, room) for permits in (as_they_fit, planned))
+    early, rounds = (efficiency(rates_of(p, accounts, curves, room)) for p in (as_they_fit, planned))
     return as_they_fit if early > rounds * _CLEARLY else planned
 
 
@@ -72,13 +72,14 @@ def _permit(
             return Permit(account, after, None, curve.duration_s)
         shift_s = curve.time_s[step]
     made, late_s = allocations_made(curve, shift_s)
-    return Permit(account, after, made, shift_s, by_forecast=late_s > curve.duration_s * _SELDOM)
+    return Permit(account, after, made, shift_s, by_forecast=late_s > curve.duration_s * SELDOM)
 
 
 def allocations_made(curve: IterationCurve, shift_s: float) -> tuple[int, float]:
     """How many there are so long after the iteration's start, and how much later that is than the last of them.
 
-    A step of the curve stands for many allocations, which are taken to come evenly.
+    A step of the curve stands for many allocations, which are taken to come evenly. It is short, or of one allocation
+    (`snapshot.compress`).
     """
     if shift_s <= 0:
         return 0, 0.0
