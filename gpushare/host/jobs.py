@@ -16,11 +16,13 @@ from gpushare.host import parts, script
 from gpushare.host.control import Control
 from gpushare.isolation import context, directory, exits, modules, signals, stdio, system, threads
 from gpushare.isolation.context import JobContext
-from gpushare.native import doors, shim
+from gpushare.native import doors, process, shim
 from gpushare.scheduling.admission import Need
 from gpushare.scheduling.thread import SchedulerThread
 
 WARMUP_ITERATIONS = 1
+# The shortest there is. A job that wakes when others have made room then waits for no slice of theirs.
+TIME_SLICE_NS = 100_000
 _NEWS = (signal.SIGUSR1, signal.SIGUSR2)  # for who has a handler, and no reason for the others to end
 
 
@@ -86,6 +88,7 @@ class JobRunner:
             total_iterations=profile["iterations"] if profile else None,
         )
         self._control.send("job_started", job=self._index, account=job.account)
+        process.set_time_slice(TIME_SLICE_NS)
         directory.begin(self._spec["cwd"])
         parts.enter(job)
         iterations.begin(job)

@@ -20,7 +20,7 @@ def test_auto_is_the_default_and_says_which_mode_was_in_force(gpushare: Run, tmp
     assert 0 < sum(mode["seconds"] for mode in modes.values()) < summary["duration_s"]
     assert summary["turns_s"] == modes.get("temporal", {"seconds": 0})["seconds"]
     assert summary["trials_lost_s"] >= 0
-    assert "times the pace of one after the other" in done.stderr
+    assert ", where one after the other has 1" in done.stderr
 
 
 def test_a_fixed_policy_has_no_modes(gpushare: Run, train: None, tmp_path: Path) -> None:
