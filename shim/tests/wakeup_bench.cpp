@@ -1,8 +1,9 @@
-// What a wake-up costs on this machine by itself, between two threads that compute and wait on a condition. Who wakes
-// the other one waits next, or computes on, as a job does that gives memory back in mid-iteration. Run by
-// scripts/bench/wakeups.py.
+// What a wake-up costs on this machine by itself, between two threads that compute and wait on a
+// condition. Who wakes the other one waits next, or computes on, as a job does that gives memory
+// back in mid-iteration. Run by scripts/bench/wakeups.py.
 //
-// Prints a line for each: how many there were and the median, the 99th percentile and the longest, in nanoseconds.
+// Prints a line for each: how many there were and the median, the 99th percentile and the longest,
+// in nanoseconds.
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
