@@ -1,15 +1,16 @@
 """The simulator against reality: pairs of the examples on the host device, one intra-op thread per job.
 
 A run's time has start-up, warm-up and profiling in it, which the simulator leaves out. So each pair is run with few
-steps and with many, in turns, and the difference of the shortest of both is compared with the simulated one: noise
-only adds. The machine wanders, so the jobs of a pair are profiled right before its runs, as by a user who plans and
-runs. They are also measured alone, in the same way as the pair, between its runs, and a prediction is held against
-the runs as a multiple of the jobs' solo times of then, too. Each job does as many steps as take about as long as
-those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare plan` does it for
-jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and with one factor of
-contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's errors stand
-those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the profiles loses
-to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
+steps and with many, in turns, and the difference of the medians of both is compared with the simulated one. The
+machine wanders, so each repeat begins with new profiles of the pair's jobs, as by a user who plans and runs, and the
+median of what is simulated from each is compared; how far the longest and the shortest of the same runs are apart
+stands beside it. The jobs are also measured alone, in the same way as the pair, between its runs, and a prediction is
+held against the runs as a multiple of the jobs' solo times of then, too. Each job does as many steps as take about as
+long as those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare plan` does
+it for jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and with one
+factor of contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's errors
+stand those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the profiles
+loses to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
 """
 
 import argparse
@@ -17,9 +18,9 @@ import itertools
 import shlex
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
@@ -33,6 +34,7 @@ PAGE, START_UP_S, ROOM = 2 << 20, 5.0, 1.2
 _SHARES = ("iteration_s", "cores_busy", "gil_share", "sensitivity", "pressure")
 _ENDLESS = 10**6  # steps: the profile ends the script
 Pair = tuple[str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,13 @@ class Setting:
 @dataclass(frozen=True)
 class Compared:
     """Seconds of both jobs, from `few` to `many` steps: measured, simulated by profiles and with the fitted factor, and
-    of the jobs alone."""
+    of the jobs alone. `apart_s` is the longest less the shortest of the same runs."""
 
     pair: Pair
     share: float
     policy: str
     real_s: float
+    apart_s: float
     simulated_s: float
     fitted_s: float
     sum_s: float
@@ -66,7 +69,7 @@ class Compared:
     profiled_sum_s: float
     modes_s: dict[str, float]
     simulated_modes_s: dict[str, float]
-    profiled: dict[str, dict[str, float | None]]
+    profiled: list[dict[str, dict[str, float | None]]]
 
     def errors(self) -> tuple[float, ...]:
         """Of the simulator by profiles, also as a multiple of the solo times; with the factor; of the sum, of the
@@ -107,18 +110,29 @@ class Measured:
     @property
     def seconds(self) -> float:
         """From `few` to `many` steps."""
-        seconds = float(self._fastest["wall_s"]) - min(self._few)
+        seconds = float(self._middle["wall_s"]) - statistics.median(self._few)
         print(f"{' + '.join(self._names)}, {self._policy}: {seconds:.2f} s", file=sys.stderr, flush=True)
         return seconds
 
     @property
-    def modes_s(self) -> dict[str, float]:
-        """How long the fastest run was in each mode."""
-        return {name: mode["seconds"] for name, mode in self._fastest["modes"].items()}
+    def apart_s(self) -> float:
+        """The longest of the runs with many steps less the shortest."""
+        walls_s = [float(summary["wall_s"]) for summary in self._many]
+        return max(walls_s) - min(walls_s)
 
     @property
-    def _fastest(self) -> dict[str, Any]:
-        return min(self._many, key=lambda summary: float(summary["wall_s"]))
+    def modes_s(self) -> dict[str, float]:
+        """How long the run in the middle was in each mode."""
+        return {name: mode["seconds"] for name, mode in self._middle["modes"].items()}
+
+    @property
+    def _middle(self) -> dict[str, Any]:
+        """Of the runs with many steps the one that took the median time, or the shorter of two."""
+        return _in_the_middle(self._many, lambda summary: float(summary["wall_s"]))
+
+
+def _in_the_middle(several: Sequence[T], key: Callable[[T], float]) -> T:
+    return sorted(several, key=key)[(len(several) - 1) // 2]
 
 
 def simulated(
@@ -187,37 +201,71 @@ def compare(
 ) -> list[Compared]:
     found = []
     for pair, share in itertools.product(pairs, shares):
-        both = {name: profile_of(name) for name in pair}
-        budget = budget_of(both.values(), share)
-        alone = [Measured((name,), budget_of([p] * 2, 1), "zico", setting) for name, p in both.items()]
+        taken = [_profiles_of(pair)]
+        budget = budget_of(taken[0].values(), share)
+        alone = [Measured((name,), budget_of([p] * 2, 1), "zico", setting) for name, p in taken[0].items()]
         runs = {policy: Measured(pair, budget, policy, setting) for policy in policies}
         measured = [*alone, *runs.values()]
         for repeat in range(setting.repeats):
             backwards = repeat % 2 == 1
+            if repeat:
+                taken.append(_profiles_of(pair))
             for one in measured[:: -1 if backwards else 1]:
                 one.run(backwards=backwards)
         alone_s = [one.seconds for one in alone]
-        profiled_s = sum(
-            (setting.many - setting.few) * setting.times[n] * p.iteration_s for n, p in both.items()
-        )
         for policy, run in runs.items():
-            predicted_s, modes_s = simulated(both, budget, policy, by_profiles(both, setting), setting)
-            fitted_s, _ = simulated(both, budget, policy, Contention(setting.cores, factor), setting)
-            times = run.seconds, predicted_s, fitted_s, sum(alone_s), max(alone_s), profiled_s
-            shares_of = {name: {of: getattr(p, of) for of in _SHARES} for name, p in both.items()}
-            found.append(Compared(pair, share, policy, *times, run.modes_s, modes_s, shares_of))
+            predicted_s, modes_s = _in_the_middle(
+                [simulated(both, budget, policy, by_profiles(both, setting), setting) for both in taken],
+                lambda outcome: outcome[0],
+            )
+            fitted_s = statistics.median(
+                simulated(both, budget, policy, Contention(setting.cores, factor), setting)[0]
+                for both in taken
+            )
+            times = predicted_s, fitted_s, sum(alone_s), max(alone_s), _profiled_s(taken, setting)
+            found.append(
+                Compared(
+                    *(pair, share, policy, run.seconds, run.apart_s, *times),
+                    *(run.modes_s, modes_s, [_shares_of(both) for both in taken]),
+                )
+            )
     return found
 
 
+def _profiles_of(pair: Pair) -> dict[str, Profile]:
+    return {name: profile_of(name) for name in pair}
+
+
+def _profiled_s(taken: list[dict[str, Profile]], setting: Setting) -> float:
+    """Seconds from `few` to `many` steps of one job after the other by their profiles: the median of all taken."""
+    steps = setting.many - setting.few
+    return statistics.median(
+        sum(steps * setting.times[name] * p.iteration_s for name, p in both.items()) for both in taken
+    )
+
+
+def _shares_of(both: dict[str, Profile]) -> dict[str, dict[str, float | None]]:
+    return {name: {of: getattr(p, of) for of in _SHARES} for name, p in both.items()}
+
+
 def tabulate(compared: list[Compared], losses: dict[tuple[Pair, float], float]) -> list[list[Any]]:
-    heading = ["pair", "budget (sum of peaks)", "policy", "measured, s", "simulated, s", "with one factor, s"]
+    heading = [
+        "pair",
+        "budget (sum of peaks)",
+        "policy",
+        "measured, s",
+        "runs apart",
+        "simulated, s",
+        "with one factor, s",
+    ]
     errors_of = ["error", "as a multiple of solo", "with one factor", "of the sum", "of the maximum"]
     table: list[list[Any]] = [[*heading, *errors_of, "loss of the choice"]]
     for c in compared:
         errors = [f"{error:.1%}" for error in c.errors()]
         loss = f"{losses[c.pair, c.share]:.1%}"
-        seconds = [f"{s:.2f}" for s in (c.real_s, c.simulated_s, c.fitted_s)]
-        table.append([" + ".join(c.pair), c.share, c.policy, *seconds, *errors, loss])
+        simulated_s = [f"{s:.2f}" for s in (c.simulated_s, c.fitted_s)]
+        real = [f"{c.real_s:.2f}", f"{c.apart_s / c.real_s:.0%}"]
+        table.append([" + ".join(c.pair), c.share, c.policy, *real, *simulated_s, *errors, loss])
     for name, of in (("mean", statistics.mean), ("largest", max)):
         columns = [f"{of(values):.1%}" for values in zip(*(c.errors() for c in compared), strict=True)]
         table.append([name, *["-"] * (len(heading) - 1), *columns, f"{of(list(losses.values())):.1%}"])
