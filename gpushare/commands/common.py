@@ -14,6 +14,7 @@ import rich.console
 from gpushare.errors import UsageError
 from gpushare.jobs import ORDERS
 from gpushare.launcher.devices import Device
+from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.native import library
 from gpushare.units import format_bytes, parse_budget
 
@@ -58,7 +59,7 @@ def check_platform() -> None:
 
 
 def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
-    """The budget in bytes and how it came about.
+    """The budget in bytes, whole pages, and how it came about.
 
     :raises UsageError: see `units.parse_budget`; or too small to hold anything.
     """
@@ -75,7 +76,12 @@ def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
             f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, "
             f"but {how} gives {format_bytes(budget)}"
         )
-    return budget, how
+    return whole_pages(budget), how
+
+
+def whole_pages(size: int) -> int:
+    """What the shim makes of a budget."""
+    return size - size % PAGE_BYTES
 
 
 class Console(rich.console.Console):

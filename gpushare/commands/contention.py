@@ -1,9 +1,10 @@
-"""What jobs do to each other's pace: measured shares, factors of pairs learned from runs, or what the user says."""
+"""What jobs do to each other's pace: by what the user says, by runs of the pair, by their profiles and other pairs."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -13,11 +14,13 @@ from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
 from gpushare.simulation import Contention, SimulatedJob, from_profile, learning
-from gpushare.simulation.contention import forecast
+from gpushare.simulation.contention import forecast, rest_of
 from gpushare.simulation.job import steps_for
 
 _LEAST_S = 2.0  # in a mode, for its yield to count
-DEFAULT, MEASURED, LEARNED, GIVEN = "default", "measured", "learned", "given"
+_PAIRS = 64  # others, the newest: what a machine does to jobs changes
+_ABOUT = 1.05  # cores that jobs keep busy are measured no better
+DEFAULT, OTHERS, MEASURED, LEARNED, GIVEN = "default", "others", "measured", "learned", "given"
 
 
 def cores_here() -> float:
@@ -37,8 +40,9 @@ def threads_of(profile: Profile, cores: float) -> float:
 class KnownFactor:
     """Of jobs `first` and `second`, by index: how many times longer each takes beside the other.
 
-    `source`: default, measured (by what each alone takes and feels), learned (from `runs` runs) or given. `gil`: the
-    part of a measured factor for which either waits for the GIL.
+    `source`: given; learned (from `runs` runs); measured (by what each alone takes and feels, and by the rest of
+    `others` other pairs that runs have taught something of); others (by the factors of those); default. `gil`: the part
+    of a measured factor for which either waits for the GIL. `rest`: what the others add to it.
     """
 
     first: int
@@ -48,6 +52,8 @@ class KnownFactor:
     source: str
     runs: int = 0
     gil: float = 0.0
+    rest: float = 0.0
+    others: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As a plan has it."""
@@ -57,26 +63,63 @@ class KnownFactor:
 def known_factors(
     specs: Sequence[JobSpec], profiles: Sequence[Profile], device: str, given: float | None
 ) -> list[KnownFactor]:
-    """Of each pair of jobs: what the user gave, else what runs taught, else what their profiles say, else 1."""
-    keys = [store.key_for(spec, device) for spec in specs] if given is None else [None] * len(specs)
+    """Of each pair of jobs: what the user gave, else what runs of both taught, else what their profiles and runs of
+    other pairs say, else 1."""
+    indices = list(itertools.combinations(range(len(specs)), 2))
+    if given is not None:
+        return [KnownFactor(i, j, given, given, GIVEN) for i, j in indices]
+    keys = [store.key_for(spec, device) for spec in specs]
+    taught = _taught(device)
     found = []
-    for i, j in itertools.combinations(range(len(specs)), 2):
+    for i, j in indices:
         first, second = keys[i], keys[j]
         learned = pairs.find(first, second) if first and second else None
-        if given is not None:
-            found.append(KnownFactor(i, j, given, given, GIVEN))
-        elif learned:
+        if learned:
             found.append(KnownFactor(i, j, learned.factor, learned.factor, LEARNED, learned.runs))
         else:
-            found.append(_by_profiles(i, j, profiles))
+            found.append(_by_profiles(i, j, profiles, taught))
     return found
 
 
-def _by_profiles(i: int, j: int, profiles: Sequence[Profile]) -> KnownFactor:
-    first, second = forecast(profiles[i], profiles[j]), forecast(profiles[j], profiles[i])
+@dataclass(frozen=True)
+class _Taught:
+    """What runs have shown of a pair: `crowded` if both want more cores than there are; the factor, and what of it
+    their profiles do not foretell, None if they foretell nothing."""
+
+    crowded: bool
+    factor: float
+    rest: float | None
+
+
+def _taught(device: str) -> list[_Taught]:
+    found = []
+    for pair in pairs.newest(_PAIRS):
+        first, second = store.load(pair.first), store.load(pair.second)
+        if first and second and first.device == second.device == device:
+            felt = [f for f in (forecast(first, second), forecast(second, first)) if f]
+            factor = pair.factor.factor
+            found.append(
+                _Taught(_crowded(first, second), factor, rest_of(factor, felt) if len(felt) == 2 else None)
+            )
+    return found
+
+
+def _crowded(first: Profile, second: Profile) -> bool:
+    cores = cores_here()
+    return threads_of(first, cores) + threads_of(second, cores) > cores * _ABOUT
+
+
+def _by_profiles(i: int, j: int, profiles: Sequence[Profile], taught: Sequence[_Taught]) -> KnownFactor:
+    pair = profiles[i], profiles[j]
+    alike = [t for t in taught if t.crowded == _crowded(*pair)]
+    first, second = forecast(*pair), forecast(*pair[::-1])
     if first is None or second is None:
-        return KnownFactor(i, j, 1.0, 1.0, DEFAULT)
-    return KnownFactor(i, j, first.factor, second.factor, MEASURED, gil=first.gil)
+        factor = statistics.median(t.factor for t in alike) if alike else 1.0
+        return KnownFactor(i, j, factor, factor, OTHERS if alike else DEFAULT, others=len(alike))
+    rests = [t.rest for t in alike if t.rest is not None]
+    rest = statistics.median(rests) if rests else 0.0
+    factors = replace(first, rest=rest).factor, replace(second, rest=rest).factor
+    return KnownFactor(i, j, *factors, MEASURED, gil=first.gil, rest=rest, others=len(rests))
 
 
 def contention_of(cores: float, given: float | None, known: Sequence[KnownFactor]) -> Contention:

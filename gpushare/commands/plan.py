@@ -54,7 +54,7 @@ _SWEEP_POINTS = 16
     "--slowdown",
     type=click.FloatRange(1),
     help="How much slower a job is beside each other one that computes. Default: of each pair what runs of the two "
-    "have taught, else what their profiles say, else 1.",
+    "have taught, else what their profiles and runs of other pairs say, else 1.",
 )
 @click.option(
     "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."
@@ -260,7 +260,7 @@ def _budget(text: str | None, device: Device) -> int:
     if budget_bytes < common.LEAST_BUDGET_BYTES:
         least = format_bytes(common.LEAST_BUDGET_BYTES)
         raise UsageError(f"the budget must be at least {least}, but got {format_bytes(budget_bytes)}")
-    return budget_bytes
+    return common.whole_pages(budget_bytes)
 
 
 def _best(report: dict[str, Any]) -> str:

@@ -49,8 +49,11 @@ def key_for(spec: JobSpec, device: str) -> str | None:
 def find(spec: JobSpec, device: str) -> Profile | None:
     """The saved profile; None if there is none that this version reads."""
     key = key_for(spec, device)
-    if key is None:
-        return None
+    return None if key is None else load(key)
+
+
+def load(key: str) -> Profile | None:
+    """The profile saved under a `key_for`; None if there is none that this version reads."""
     try:
         return Profile.load(directory() / f"{key}.json")
     except UsageError:

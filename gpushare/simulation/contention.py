@@ -9,6 +9,7 @@ that wakes up costs.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,16 +40,22 @@ class Contention:
 
 @dataclass(frozen=True)
 class Felt:
-    """What a job feels of another one, in seconds of a second of its solo time: waiting for the GIL, and computing
-    longer for want of memory bandwidth."""
+    """What a job feels of another one, in seconds of a second of its solo time: waiting for the GIL, computing longer
+    for want of memory bandwidth, and the rest, which may be less than 0 (see `rest_of`)."""
 
     gil: float
     bandwidth: float
+    rest: float = 0.0
+
+    @property
+    def longer(self) -> float:
+        """What it computes longer; for the GIL it waits."""
+        return max(0.0, self.bandwidth + self.rest)
 
     @property
     def factor(self) -> float:
         """How many times longer it takes."""
-        return 1 + self.gil + self.bandwidth
+        return 1 + self.gil + self.longer
 
 
 def forecast(job: Profile, beside: Profile) -> Felt | None:
@@ -66,3 +73,9 @@ def forecast(job: Profile, beside: Profile) -> Felt | None:
     if job.sensitivity is not None and beside.pressure is not None:
         bandwidth = job.sensitivity * beside.pressure
     return None if gil is None and bandwidth is None else Felt(gil or 0.0, bandwidth or 0.0)
+
+
+def rest_of(factor: float, felt: Sequence[Felt]) -> float:
+    """What a learned factor of a pair is above what both jobs' profiles foretold: caches, waking up, and all else that
+    jobs alone don't show. A machine has much of it in common between pairs, so others are forecast with it."""
+    return factor - statistics.mean(f.factor for f in felt)

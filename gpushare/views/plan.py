@@ -188,9 +188,13 @@ def _factor(pair: dict[str, Any], names: list[str]) -> str:
     if pair["source"] == "learned":
         runs = f"{pair['runs']} run{'' if pair['runs'] == 1 else 's'}"
         return f"{first} beside {second}: {pair['factor']:.2f} times slower each (learned from {runs})"
+    others = f"{pair['others']} other pair{'' if pair['others'] == 1 else 's'}"
+    if pair["source"] == "others":
+        return f"{first} beside {second}: {pair['factor']:.2f} times slower each (as runs of {others} have shown)"
+    besides = f", and {pair['rest']:+.2f} as runs of {others} have shown" if pair["others"] else ""
     return (
         f"{first} beside {second}: {pair['factor']:.2f} times slower, {second} {pair['factor_of_second']:.2f} (by what "
-        "each takes of the GIL and of memory bandwidth)"
+        f"each takes of the GIL and of memory bandwidth{besides})"
     )
 
 

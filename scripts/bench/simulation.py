@@ -6,11 +6,14 @@ machine wanders, so each repeat begins with new profiles of the pair's jobs, as 
 median of what is simulated from each is compared; how far the longest and the shortest of the same runs are apart
 stands beside it. The jobs are also measured alone, in the same way as the pair, between its runs, and a prediction is
 held against the runs as a multiple of the jobs' solo times of then, too. Each job does as many steps as take about as
-long as those of the slowest alone. All other pairs than the first ones are predicted twice: as `gpushare plan` does
-it for jobs that have not run together, by what their profiles say of the GIL and of memory bandwidth; and with one
-factor of contention for all, fitted on the first pairs side by side with room for both. Beside the simulator's errors
-stand those of predicting the sum and the maximum of the solo times, and what the policy that it picks by the profiles
-loses to the best one. How long each run was in which mode, measured and simulated, is in the JSON.
+long as those of the slowest alone.
+
+All other pairs than the first ones are predicted in three ways: as `gpushare plan` does it for jobs that have not run
+together where other pairs have, by what their profiles say of the GIL and of memory bandwidth, and the rest of the
+factor that the first pairs have shown side by side with room for both (`rest_of`); by the profiles alone, as where
+nothing has run; and with the first pairs' mean factor for all. Beside the simulator's errors stand those of predicting
+the sum and the maximum of the solo times, and what the policy that it picks loses to the best one. How long each run
+was in which mode, measured and simulated, is in the JSON.
 """
 
 import argparse
@@ -19,14 +22,14 @@ import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from common import EXAMPLES, add_output_options, profile, run_gpushare, write
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, Outcome, from_profile, simulate
-from gpushare.simulation.contention import forecast
+from gpushare.simulation.contention import Felt, forecast, rest_of
 
 NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
 POLICIES = ("auto", "temporal", "zico", "waterwave")
@@ -54,8 +57,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Compared:
-    """Seconds of both jobs, from `few` to `many` steps: measured, simulated by profiles and with the fitted factor, and
-    of the jobs alone. `apart_s` is the longest less the shortest of the same runs."""
+    """Seconds of both jobs, from `few` to `many` steps: measured, simulated in three ways, and of the jobs alone.
+    `apart_s` is the longest less the shortest of the same runs."""
 
     pair: Pair
     share: float
@@ -63,6 +66,7 @@ class Compared:
     real_s: float
     apart_s: float
     simulated_s: float
+    profiles_s: float
     fitted_s: float
     sum_s: float
     most_s: float
@@ -72,10 +76,11 @@ class Compared:
     profiled: list[dict[str, dict[str, float | None]]]
 
     def errors(self) -> tuple[float, ...]:
-        """Of the simulator by profiles, also as a multiple of the solo times; with the factor; of the sum, of the
-        maximum."""
+        """Of the simulator, also as a multiple of the solo times; by profiles alone; with the factor; of the sum, of
+        the maximum."""
         scaled_s = self.simulated_s * self.sum_s / self.profiled_sum_s
-        return tuple(map(self._error, (self.simulated_s, scaled_s, self.fitted_s, self.sum_s, self.most_s)))
+        predicted_s = self.simulated_s, scaled_s, self.profiles_s, self.fitted_s, self.sum_s, self.most_s
+        return tuple(map(self._error, predicted_s))
 
     def _error(self, predicted_s: float) -> float:
         return abs(predicted_s / self.real_s - 1)
@@ -176,13 +181,19 @@ def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) ->
     return low
 
 
-def by_profiles(profiles: dict[str, Profile], setting: Setting) -> Contention:
+def felt_by(profiles: dict[str, Profile]) -> list[Felt]:
+    """What the profiles foretell that each of two jobs feels of the other."""
     first, second = profiles.values()
-    felt = {(0, 1): forecast(first, second), (1, 0): forecast(second, first)}
+    felt = forecast(first, second), forecast(second, first)
+    return [f or Felt(0.0, 0.0) for f in felt]
+
+
+def by_profiles(profiles: dict[str, Profile], setting: Setting, rest: float = 0.0) -> Contention:
+    felt = dict(zip([(0, 1), (1, 0)], [replace(f, rest=rest) for f in felt_by(profiles)], strict=True))
     return Contention(
         setting.cores,
-        factors={pair: 1 + of.bandwidth for pair, of in felt.items() if of},
-        waits={pair: of.gil for pair, of in felt.items() if of},
+        factors={pair: 1 + of.longer for pair, of in felt.items()},
+        waits={pair: of.gil for pair, of in felt.items()},
     )
 
 
@@ -195,6 +206,7 @@ def loss_of_choice(found: list[Compared]) -> float:
 def compare(
     pairs: list[Pair],
     factor: float,
+    rest: float,
     shares: list[float],
     policies: list[str],
     setting: Setting,
@@ -215,14 +227,20 @@ def compare(
         alone_s = [one.seconds for one in alone]
         for policy, run in runs.items():
             predicted_s, modes_s = _in_the_middle(
-                [simulated(both, budget, policy, by_profiles(both, setting), setting) for both in taken],
+                [
+                    simulated(both, budget, policy, by_profiles(both, setting, rest), setting)
+                    for both in taken
+                ],
                 lambda outcome: outcome[0],
+            )
+            profiles_s = statistics.median(
+                simulated(both, budget, policy, by_profiles(both, setting), setting)[0] for both in taken
             )
             fitted_s = statistics.median(
                 simulated(both, budget, policy, Contention(setting.cores, factor), setting)[0]
                 for both in taken
             )
-            times = predicted_s, fitted_s, sum(alone_s), max(alone_s), _profiled_s(taken, setting)
+            times = predicted_s, profiles_s, fitted_s, sum(alone_s), max(alone_s), _profiled_s(taken, setting)
             found.append(
                 Compared(
                     *(pair, share, policy, run.seconds, run.apart_s, *times),
@@ -256,16 +274,15 @@ def tabulate(compared: list[Compared], losses: dict[tuple[Pair, float], float]) 
         "measured, s",
         "runs apart",
         "simulated, s",
-        "with one factor, s",
     ]
-    errors_of = ["error", "as a multiple of solo", "with one factor", "of the sum", "of the maximum"]
+    errors_of = ["error", "as a multiple of solo", "by profiles alone", "with one factor"]
+    errors_of += ["of the sum", "of the maximum"]
     table: list[list[Any]] = [[*heading, *errors_of, "loss of the choice"]]
     for c in compared:
         errors = [f"{error:.1%}" for error in c.errors()]
         loss = f"{losses[c.pair, c.share]:.1%}"
-        simulated_s = [f"{s:.2f}" for s in (c.simulated_s, c.fitted_s)]
         real = [f"{c.real_s:.2f}", f"{c.apart_s / c.real_s:.0%}"]
-        table.append([" + ".join(c.pair), c.share, c.policy, *real, *simulated_s, *errors, loss])
+        table.append([" + ".join(c.pair), c.share, c.policy, *real, f"{c.simulated_s:.2f}", *errors, loss])
     for name, of in (("mean", statistics.mean), ("largest", max)):
         columns = [f"{of(values):.1%}" for values in zip(*(c.errors() for c in compared), strict=True)]
         table.append([name, *["-"] * (len(heading) - 1), *columns, f"{of(list(losses.values())):.1%}"])
@@ -287,8 +304,8 @@ def main() -> None:
     names, policies = args.examples.split(","), args.policies.split(",")
     shares = [float(share) for share in args.budgets.split(",")]
     pairs = list(itertools.combinations(names, 2))
-    fit, rest = pairs[: args.fit], pairs[args.fit :]
-    if not rest:
+    fit, others = pairs[: args.fit], pairs[args.fit :]
+    if not others:
         parser.error(f"{len(pairs)} pairs are too few: {args.fit} are fitted on, and none is left to predict")
     profiles = {name: profile_of(name) for name in names}
     longest_s = max(p.iteration_s for p in profiles.values())
@@ -298,8 +315,8 @@ def main() -> None:
     def run_s(pair: tuple[str, ...]) -> float:
         return args.repeats * (2 * START_UP_S + (args.few + args.many) * longest_s * len(pair))
 
-    alone_s = sum(run_s((name,)) for pair in rest for name in pair)
-    seconds = sum(map(run_s, fit)) + (sum(map(run_s, rest)) * len(policies) + alone_s) * len(shares)
+    alone_s = sum(run_s((name,)) for pair in others for name in pair)
+    seconds = sum(map(run_s, fit)) + (sum(map(run_s, others)) * len(policies) + alone_s) * len(shares)
     print(
         f"this takes about {seconds / 60:.0f} minutes, less where sharing pays", file=sys.stderr, flush=True
     )
@@ -307,7 +324,11 @@ def main() -> None:
         return
     factors = {" + ".join(pair): fitted_factor(pair, profiles, setting) for pair in fit}
     factor = statistics.mean(factors.values()) if factors else 1.0
-    compared = compare(rest, factor, shares, policies, setting)
+    rests = [
+        rest_of(factors[" + ".join(pair)], felt_by({name: profiles[name] for name in pair})) for pair in fit
+    ]
+    rest = statistics.median(rests) if rests else 0.0
+    compared = compare(others, factor, rest, shares, policies, setting)
     losses = {
         key: loss_of_choice(list(group))
         for key, group in itertools.groupby(compared, key=lambda c: (c.pair, c.share))
@@ -316,12 +337,13 @@ def main() -> None:
     figures = {
         "factor": factor,
         "fitted_on": factors,
+        "rest": rest,
         "profiled": {name: [getattr(p, share) for share in _SHARES] for name, p in profiles.items()},
         "compared": [vars(c) for c in compared],
         "losses": [{"pair": pair, "share": share, "loss": loss} for (pair, share), loss in losses.items()],
     }
     if args.print:
-        print(f"factor {factor:.3f}, fitted on {factors}")
+        print(f"factor {factor:.3f}, fitted on {factors}; rest {rest:+.3f}")
         print("\n".join("  ".join(map(str, row)) for row in table))
     else:
         write(args.name, shlex.join(["python", "scripts/bench/simulation.py", *sys.argv[1:]]), figures, table)

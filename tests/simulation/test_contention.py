@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpushare.profiles import Profile
-from gpushare.simulation.contention import Contention, Felt, forecast
+from gpushare.simulation.contention import Contention, Felt, forecast, rest_of
 
 JOB = Profile("x", "2", "cpu", 1, 0, 0, 0, 1, 1, 0, 0.1, (1,), (0.0,))
 
@@ -54,3 +54,16 @@ def test_who_feels_and_who_presses_are_two_things() -> None:
 def test_what_was_not_measured_of_both_is_not_known() -> None:
     assert forecast(JOB, replace(JOB, gil_share=1.0, pressure=1.0)) is None
     assert felt(replace(JOB, gil_share=0.5), replace(JOB, gil_share=0.5, pressure=1.0)).factor == 1.25
+
+
+def test_the_rest_is_what_a_factor_is_above_the_forecast() -> None:
+    copies, computes = (
+        replace(JOB, sensitivity=0.8, pressure=1.0),
+        replace(JOB, sensitivity=0.3, pressure=0.05),
+    )
+    both = [felt(copies, computes), felt(computes, copies)]
+    assert rest_of(1.27, both) == pytest.approx(0.1)
+    with_rest = [replace(f, rest=rest_of(1.27, both)) for f in both]
+    assert [f.factor for f in with_rest] == [pytest.approx(1.14), pytest.approx(1.4)]
+    assert rest_of(1.27, with_rest) == pytest.approx(0.0)
+    assert Felt(0.25, 0.1, -0.5).factor == 1.25  # never faster than alone, and the GIL is waited for

@@ -102,9 +102,15 @@ def test_factors_of_pairs_are_told_with_their_source() -> None:
     assert "beside each other 1.36 times slower each (given)" in text_of(report)
     report["pairs"] = [{**pair, "source": "default", "factor": 1.0, "runs": 0}]
     assert "all pairs are taken not to slow each other down" in text_of(report)
-    report["pairs"] = [{**pair, "factor_of_second": 1.1, "source": "measured", "runs": 0}]
+    measured = {**pair, "factor_of_second": 1.1, "source": "measured", "runs": 0, "others": 0}
+    report["pairs"] = [measured]
     assert "first beside second: 1.36 times slower, second 1.10 (by what each takes of" in text_of(report)
-    report["pairs"] = [{**pair, "factor": 1.1 + i / 10, "factor_of_second": 1.0} for i in range(8)]
+    assert "other pair" not in text_of(report)
+    report["pairs"] = [{**measured, "others": 1, "rest": -0.1}]
+    assert ", and -0.10 as runs of 1 other pair have shown)" in " ".join(text_of(report).split())
+    report["pairs"] = [{**measured, "source": "others", "others": 2}]
+    assert "1.36 times slower each (as runs of 2 other pairs have shown)" in text_of(report)
+    report["pairs"] = [{**measured, "factor": 1.1 + i / 10, "factor_of_second": 1.0} for i in range(8)]
     assert "and 2 more pairs with smaller factors" in text_of(report) and "1.80 times" in text_of(report)
 
 
