@@ -1,6 +1,8 @@
 """Shared by the end-to-end tests: the console script with a home of its own, and a small script."""
 
 import contextlib
+import ctypes
+import functools
 import os
 import random
 import signal
@@ -50,12 +52,36 @@ def what_hangs(process: subprocess.Popen[str], home: Path) -> str:
     return "\n".join([f"processes: {children}", *stacks])
 
 
+def console() -> list[str]:
+    """The installed script; where there is none, as on a machine that has only the tree, the module."""
+    script = Path(sys.executable).with_name("gpushare")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "gpushare"]
+
+
+@functools.cache
+def why_no_gpu() -> str:
+    """Why the tests that are marked `gpu` can't run here; empty if they can."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return f"it needs an NVIDIA GPU: {error}"
+    python = os.environ.get("GPUSHARE_CUDA_PYTHON", sys.executable)
+    asked = [python, "-c", "import torch; print(torch.cuda.is_available())"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+    return "" if done.stdout == "True\n" else f"the torch of {python} sees no GPU: {done.stderr[-200:]}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and (why := why_no_gpu()):
+        pytest.skip(why)
+
+
 @pytest.fixture
 def gpushare(tmp_path: Path) -> Run:
     """Runs the real console script in `tmp_path`."""
 
     def run(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name("gpushare")), *map(str, arguments)]
+        command = [*console(), *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path), text=True, **pipes)
         try:

@@ -8,7 +8,7 @@ import torch
 
 from gpushare.framework import cuda_bridge, cuda_capability
 from gpushare.framework.selfcheck import SelfCheckError
-from gpushare.native import shim
+from gpushare.native import interpreter, shim
 
 
 def start(note: Callable[[str], None]) -> None:
@@ -19,6 +19,12 @@ def start(note: Callable[[str], None]) -> None:
     """
     cuda_bridge.install(note)
     torch.cuda.init()
+    # cuDNN's recurrent networks and plans of FFTs have mutexes in hand while they allocate.
+    if not interpreter.watch_locks_of("libtorch_cuda."):
+        note(
+            f"torch {torch.__version__} has its locks where gpushare does not see who waits for them: two jobs with "
+            "recurrent networks or FFTs may wait for each other; give them a budget in which neither waits"
+        )
     cuda_capability.check()
     _check_streams()
     probe = torch.empty(1 << 18, device="cuda")

@@ -57,6 +57,7 @@ def command(tools: Toolchain) -> list[str]:
         *_FLAGS,
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *(argument for path in includes for argument in ("-isystem", str(path))),
+        *(argument for path in tools.cuda_libraries_include for argument in ("-idirafter", str(path))),
         f"-I{folder / 'include'}",
         *(argument for path in parts[1:] for argument in ("-include", str(path))),
         str(parts[0]),

@@ -31,6 +31,7 @@ class Toolchain:
     torch_include: Path
     torch_libraries: Path
     cuda_include: Path
+    cuda_libraries_include: tuple[Path, ...] = ()  # looked at last; of cuBLAS and others, if they are there
 
 
 def find() -> Toolchain:
@@ -45,7 +46,8 @@ def find() -> Toolchain:
                 f"torch {torch.__version__} has no {header}: it is a build without CUDA; install one with CUDA"
             )
     compiler = _compiler()
-    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda_include())
+    wheels = tuple(sorted((folder.parent / "nvidia").glob("*/include")))
+    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda_include(), wheels)
 
 
 def _compiler() -> str:

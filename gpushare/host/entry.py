@@ -62,7 +62,7 @@ def main(control_descriptor: int) -> int:
         control.send("failed", message=str(error))
         return 2
     scheduler, runners = _start_jobs(start, control)
-    threading.Thread(target=_listen, args=(messages, runners, control), daemon=True).start()
+    threading.Thread(target=_listen, args=(messages, runners, scheduler, control), daemon=True).start()
     if start["debug_memory"]:
         threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
     for runner in runners:
@@ -85,8 +85,10 @@ def _watch_rests(control: Control) -> None:
         control.send("note", message=str(error))
 
 
-def _set_budget(budget_bytes: int) -> str | None:
+def _set_budget(scheduler: SchedulerThread, budget_bytes: int, *, force: bool) -> str | None:
     """Why not, or None."""
+    if refused := scheduler.why_no_cut(budget_bytes, force=force):
+        return refused
     try:
         shim.budget_set(budget_bytes)
     except library.NativeError as error:
@@ -140,12 +142,12 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     return scheduler, runners
 
 
-def _listen(messages: Any, runners: list[Any], control: Control) -> None:
+def _listen(messages: Any, runners: list[Any], scheduler: SchedulerThread, control: Control) -> None:
     for message in messages:
         if message["op"] == "signal":
             for runner in runners:
                 runner.signal(message["number"])
         elif message["op"] == "budget":
-            refused = _set_budget(message["budget_bytes"])
+            refused = _set_budget(scheduler, message["budget_bytes"], force=message["force"])
             control.send("budget", number=message["number"], refused=refused)
     os.killpg(0, signal.SIGKILL)  # the parent is gone: nothing of ours may stay behind

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import types
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpushare.framework import cuda_faults, generators, iterations, profiles
@@ -118,6 +118,7 @@ class JobRunner:
             Need(profile["residue_bytes"], profile["peak_held_bytes"]) if profile else None,
             priority=spec["priority"],
             note=lambda text: self._control.send("note", message=text),
+            queued=lambda wait: self._control.send("queued", account=self._account, **asdict(wait)),
             given_up=lambda: self._signalled is not None,
         )
 

@@ -12,10 +12,12 @@ from gpushare.framework import (
     compiler_memory,
     cuda_captures,
     cuda_generators,
+    cuda_graph_trees,
     cuda_replays,
     cuda_run_ahead,
     cuda_streams,
     cuda_synchronize,
+    cuda_workspaces,
     generators,
     global_hooks,
     interop_threads,
@@ -96,6 +98,8 @@ _PARTS: tuple[Any, ...] = (
     cuda_synchronize,
     cuda_captures,
     cuda_replays,
+    cuda_graph_trees,
+    cuda_workspaces,
     cuda_run_ahead,
 )
 

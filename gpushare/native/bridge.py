@@ -7,6 +7,8 @@ from pathlib import Path
 
 from gpushare.native.library import NativeError
 
+_bridge: ctypes.CDLL | None = None
+
 
 def install(path: Path) -> None:
     """Load the bridge, whose torch must be loaded already, and install it.
@@ -14,8 +16,15 @@ def install(path: Path) -> None:
     :raises OSError: the file can't be loaded: damaged, or not for this torch.
     :raises NativeError: torch does not take it; the text says why.
     """
+    global _bridge
     bridge = ctypes.CDLL(str(path))
     bridge.gpushare_bridge_install.restype = ctypes.c_char_p
     why: bytes | None = bridge.gpushare_bridge_install()
     if why:
         raise NativeError(why.decode(errors="replace"))
+    _bridge = bridge
+
+
+def clear_workspaces(account: int) -> bool:
+    """Free cuBLAS's workspaces for the streams of the account. False: there is no bridge that knows them."""
+    return _bridge is not None and bool(_bridge.gpushare_bridge_clear_workspaces(account))

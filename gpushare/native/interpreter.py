@@ -49,6 +49,13 @@ def watch_rests() -> None:
         )
 
 
+def watch_locks_of(library: str) -> bool:
+    """Have threads that wait for mutexes of a loaded library counted as resting too; `library` is the begin of its
+    file's name. For one that allocates with such a mutex in hand. False: it takes none, or is not loaded."""
+    changed: int = lib().gs_rests_watch_locks(library.encode())
+    return changed > 0
+
+
 def set_async_exception(thread_ident: int, exception: type[BaseException]) -> bool:
     """Raise in another Python thread, at its next bytecode; False if there is no such thread."""
     raised: int = ctypes.pythonapi.PyThreadState_SetAsyncExc(

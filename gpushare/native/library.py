@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 16
+API_VERSION = 18
 
 _shim: ctypes.CDLL | None = None
 
@@ -115,6 +115,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
     "gs_rests_watch": (ctypes.c_int, ()),
+    "gs_rests_watch_locks": (ctypes.c_int, (ctypes.c_char_p,)),
     "gs_assignments_watch": (
         None,
         (ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.POINTER(_PTR), ctypes.POINTER(_PTR)),

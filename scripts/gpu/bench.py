@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from . import jobs, programs
+from . import jobs, processes, programs
 from .runner import Row
 
 SCRIPT = Path(__file__).parent.parent / "bench" / "gpu.py"
-LISTED_S, GRACE_S, LOOKS_S = 60.0, 30.0, 0.5
+LISTED_S, GRACE_S, LOOKS_S = 60.0, 10.0, 0.5
 NOT_YET = "not reached yet"
 
 
@@ -46,21 +45,12 @@ class Benchmark:
             self._wrong = f"it could not name its rows: {listed.stderr.strip()[-300:]}"
         return ["benchmark"]
 
-    @property
-    def count(self) -> int:
-        """Of rows, the shim's build among them."""
-        return 1 + len(self.names)
-
-    def run(self, limit_s: float) -> Iterator[Row]:
-        """A row for the shim's build and one for each of the benchmark's; all end within `limit_s`."""
-        deadline = time.monotonic() + limit_s
-        built = programs.build_shim(deadline)
-        yield built
-        why = jobs.missing() or ("" if built.verdict == "true" else "the shim was not built")
-        yield from self.rows(deadline, why)
+    def run(self, deadline: float, why: str = "") -> Iterator[Row]:
+        """Its rows; all are not checked if there is a `why`, or if a package is missing."""
+        yield from self.rows(deadline, why or jobs.missing())
 
     def rows(self, deadline: float, why: str = "") -> Iterator[Row]:
-        """The benchmark's; all are not checked if there is a `why`."""
+        """The same, whatever packages there are."""
         names, told = self.names, 0
         why = why or self._wrong
         if not why:
@@ -75,7 +65,7 @@ class Benchmark:
         self.out.mkdir(parents=True, exist_ok=True)
         results = self.out / "gpu.json"
         results.unlink(missing_ok=True)  # of an earlier run
-        limit_s = max(1.0, deadline - time.monotonic())
+        limit_s = max(1.0, deadline - GRACE_S - time.monotonic())
         command = [
             *self._command("--limit", f"{limit_s:.0f}"),
             "--name",
@@ -94,13 +84,13 @@ class Benchmark:
             try:
                 running = True
                 while running:
-                    running = process.poll() is None and time.monotonic() < deadline + GRACE_S
+                    running = process.poll() is None and time.monotonic() < deadline
                     new = _measured(results)[told:]
                     told += len(new)
                     yield from new
                     time.sleep(LOOKS_S if running else 0)
             finally:
-                _kill(process)
+                processes.kill(process)
             said.seek(0)
             self._wrong = f"the benchmark ended before it: {said.read().strip()[-300:]}"
 
@@ -136,11 +126,3 @@ def _row(found: dict[str, Any]) -> Row:
     if not row.why:
         row.verdict = "true" if all(row.claims.values()) else "false"
     return row
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With plain scripts and gpushare, whose host ends with it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(10)

@@ -1,33 +1,31 @@
-"""Whole runs as a user starts them: scripts in plain python, one after the other, and the same scripts together by
+"""Whole runs as a user starts them: scripts in plain python, and the same scripts together by
 `python -m gpushare run`. What they print must be equal, byte for byte.
 """
 
 import contextlib
 import importlib.util
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import programs
+from .processes import LEAST_S, NO_TIME, Ended, at_once, started
 from .runner import Row
 
 SCRIPTS = Path(__file__).parent / "scripts"
-NO_TIME = "no time was left"
 NEEDED = ("click", "rich", "psutil")
 SHARE = 1.3  # of the largest peak
-LEAST_S = 20.0  # a process that has less is not started
 NO_BRIDGE = "can't be built"  # what gpushare says when it goes on without
 GRAPHS_SHARE = 2.5  # a graph keeps nearly all that it has used
 LEAST_BUDGET = 256 << 20
+AGAIN = 2  # runs of plain python where something differs
 
 
 @dataclass(frozen=True)
@@ -95,18 +93,34 @@ CASES = (
         only_cuda=True,
     ),
     Case("compiled", f"torch.compile beside dropout: {EQUAL}", ("compiled.py", "perceptron.py"), limit_s=180),
+    Case(
+        "graph_trees",
+        f"two jobs with torch.compile's mode reduce-overhead: {EQUAL}",
+        ("graph_trees.py", "graph_trees.py --seed 3"),
+        limit_s=180,
+        only_cuda=True,
+        share=GRAPHS_SHARE,
+    ),
 )
-COUNT = 1 + len(CASES)
+COUNT = len(CASES)
 
 
 @dataclass(frozen=True)
 class Plain:
-    """What a script prints in plain python, if it does so twice; `why` if not. `peak_bytes` is torch's reserved."""
+    """What a script prints in plain python, and how it ends. `peak_bytes` is torch's reserved memory."""
 
-    output: bytes = b""
+    ended: Ended
     peak_bytes: int = 0
-    seconds: float = 0.0
-    why: str = ""
+
+    def why_not(self, job: str, may_fail: bool, time_is_up: bool) -> str:
+        """Why nothing can be compared with it, or nothing."""
+        if self.ended.code is None:
+            return (
+                NO_TIME if time_is_up else f"plain python did not end {job} within {self.ended.limit_s:.0f} s"
+            )
+        if self.ended.code and not may_fail:
+            return f"plain python ended {job} with {self.ended.code}: {self.ended.last_words}"
+        return ""
 
 
 @dataclass
@@ -121,14 +135,22 @@ class Machine:
     def left_s(self) -> float:
         return self.deadline - time.monotonic()
 
+    def plain(self, job: str, limit_s: float) -> Plain:
+        ended = self.started([sys.executable, *f"{SCRIPTS / job} {self.options}".split()], limit_s)
+        peak = re.search(r"peak_bytes (\d+)", ended.errors)
+        return Plain(ended, int(peak[1]) if peak else 0)
 
-def run(limit_s: float) -> Iterator[Row]:
-    """A row for the shim's build and one for each case; what has no time left is not checked."""
-    machine = Machine(deadline=time.monotonic() + limit_s)
-    built = programs.build_shim(machine.deadline)
-    yield built
-    why = missing() or ("" if built.verdict == "true" else "the shim was not built")
-    yield from run_cases(CASES, machine, why)
+    def started(self, command: list[str], limit_s: float) -> Ended:
+        return started(command, limit_s, self.deadline, programs.python_path())
+
+    @property
+    def options(self) -> str:
+        return f"--device {self.device} {self.extra}".strip()
+
+
+def run(deadline: float, why: str = "") -> Iterator[Row]:
+    """A row for each case; what has no time left is not checked, and nothing is if there is a `why`."""
+    yield from run_cases(CASES, Machine(deadline=deadline), why or missing())
 
 
 def missing() -> str:
@@ -138,58 +160,74 @@ def missing() -> str:
 
 
 def run_cases(cases: tuple[Case, ...], machine: Machine, why: str = "") -> Iterator[Row]:
-    """A row for each; all are not checked if there is a `why`."""
-    known: dict[str, Plain] = {}
-    for case in cases:
-        row = Row(case.name, case.statement, why=why)
-        if case.only_cuda and machine.device == "cpu":
-            row.why = "it needs a GPU"
-        begin = time.monotonic()
-        if not row.why and machine.left_s < LEAST_S:
-            row.why = NO_TIME
-        if not row.why:
-            with tempfile.TemporaryDirectory() as folder:
-                _run_case(case, row, machine, known, Path(folder))
-        row.seconds = round(time.monotonic() - begin, 2)
-        yield row
+    """A row for each, in order. Some run at once, behind what they are compared with."""
+    with ThreadPoolExecutor(at_once()) as pool:
+        known: dict[str, Future[Plain]] = {}
+        rows: list[tuple[Row, Future[None] | None]] = []
+        for case in cases:
+            row = Row(case.name, case.statement, why=why)
+            if not why and case.only_cuda and machine.device == "cpu":
+                row.why = "it needs a GPU"
+            for job in () if row.why else case.jobs:
+                if job not in known:
+                    known[job] = pool.submit(machine.plain, job, case.limit_s)
+            rows.append((row, None))
+        rows = [
+            (row, None if row.why else pool.submit(_timed, case, row, machine, known))
+            for case, (row, _) in zip(cases, rows, strict=True)
+        ]
+        try:
+            for row, future in rows:
+                if future:
+                    future.result()
+                yield row
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run_case(case: Case, row: Row, machine: Machine, known: dict[str, Plain], folder: Path) -> None:
-    for job in case.jobs:
-        if job not in known:
-            known[job] = _plain(job, machine, case.limit_s, fails=case.exit_code != 0)
-        if known[job].why:
-            row.why = known[job].why
-            return
-    references = [known[job] for job in case.jobs]
+def _timed(case: Case, row: Row, machine: Machine, known: dict[str, Future[Plain]]) -> None:
+    references = [known[job].result() for job in case.jobs]
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        _run_case(case, row, machine, references, Path(folder))
+    row.seconds = round(time.monotonic() - begin, 2)
+
+
+def _run_case(case: Case, row: Row, machine: Machine, references: list[Plain], folder: Path) -> None:
+    for job, plain in zip(case.jobs, references, strict=True):
+        row.why = row.why or plain.why_not(job, case.exit_code != 0, machine.left_s < 0)
+    if not row.why and machine.left_s < LEAST_S:
+        row.why = NO_TIME
+    if row.why:
+        return
     budget = max(LEAST_BUDGET, int(case.share * max(plain.peak_bytes for plain in references)))
-    jobs = [f"{SCRIPTS / job} {_options(machine)}" for job in case.jobs]
+    jobs = [f"{SCRIPTS / job} {machine.options}" for job in case.jobs]
     command = ["run", *jobs, "--device", machine.device, "--budget", str(budget), "--no-live"]
     command += ["--log-dir", str(folder / "logs"), "--summary", str(folder / "summary.json")]
-    began = time.monotonic()
-    code, _, said = _started([sys.executable, "-m", "gpushare", *command], case.limit_s, machine)
-    row.figures["seconds together"] = round(time.monotonic() - began, 2)
-    row.figures["seconds one after the other"] = round(sum(plain.seconds for plain in references), 2)
+    ended = machine.started([sys.executable, "-m", "gpushare", *command], case.limit_s)
     row.figures["budget_bytes"] = budget
-    if code is None and machine.left_s < 0:
+    if ended.code is None and machine.left_s < 0:
         row.why = NO_TIME
         return
-    if code is None:
-        row.claims[f"gpushare ends within {said}"] = False
+    if ended.code is None:
+        row.claims[f"gpushare ends within {ended.limit_s:.0f} s"] = False
     else:
         if machine.device != "cpu":
-            row.claims["the bridge is torch's allocator"] = NO_BRIDGE not in said
-        row.claims[_ended(code, case.exit_code, said)] = code == case.exit_code
-        _compare(case, row, references, folder)
-    row.verdict = "true" if all(row.claims.values()) else "false"
+            row.claims["the bridge is torch's allocator"] = NO_BRIDGE not in ended.errors
+        row.claims[_ended(ended, case.exit_code)] = ended.code == case.exit_code
+        _compare(case, row, references, folder, machine)
+    if not row.why:
+        row.verdict = "true" if all(row.claims.values()) else "false"
 
 
-def _ended(code: int, wanted: int, said: str) -> str:
-    words = "" if code == wanted else f"; it ended with {code}, its last words: {said[-500:]}"
+def _ended(ended: Ended, wanted: int) -> str:
+    words = (
+        "" if ended.code == wanted else f"; it ended with {ended.code}, its last words: {ended.last_words}"
+    )
     return f"gpushare ends with exit code {wanted}{words}"
 
 
-def _compare(case: Case, row: Row, references: list[Plain], folder: Path) -> None:
+def _compare(case: Case, row: Row, references: list[Plain], folder: Path, machine: Machine) -> None:
     if case.exit_code:
         return
     summary: dict[str, Any] = {}
@@ -200,12 +238,28 @@ def _compare(case: Case, row: Row, references: list[Plain], folder: Path) -> Non
         row.claims["the pool stays inside the budget"] = summary["pool_peak_bytes"] <= summary["budget_bytes"]
     names = [job["name"] for job in summary.get("jobs", [])]
     row.claims["the summary names each job"] = len(names) == len(references)
-    for name, plain in zip(names, references, strict=False):
-        found = (folder / "logs" / f"{name}.out").read_bytes()
-        row.claims[f"{name} prints the same{_difference(plain.output, found)}"] = found == plain.output
+    for name, job, plain in zip(names, case.jobs, references, strict=False):
+        found, wanted = (folder / "logs" / f"{name}.out").read_bytes(), plain.ended.output
+        if found != wanted and (why := _unsteady(job, wanted, machine, case.limit_s)):
+            row.why = why
+            return
+        row.claims[f"{name} prints the same{difference(wanted, found)}"] = found == wanted
 
 
-def _difference(wanted: bytes, found: bytes) -> str:
+def _unsteady(job: str, wanted: bytes, machine: Machine, limit_s: float) -> str:
+    """A difference counts as ours only where plain python makes none. What it can't be asked is not known."""
+    for _ in range(AGAIN):
+        again = machine.plain(job, limit_s).ended
+        if again.code is None:
+            return f"{job} prints something else under gpushare; whether plain python would, there was no time to see"
+        if again.output != wanted:
+            told = difference(wanted, again.output)
+            return f"plain python itself does not print the same for {job} twice{told}"
+    return ""
+
+
+def difference(wanted: bytes, found: bytes) -> str:
+    """In words; nothing if there is none."""
     if wanted == found:
         return ""
     first, second = wanted.decode(errors="replace").splitlines(), found.decode(errors="replace").splitlines()
@@ -213,77 +267,3 @@ def _difference(wanted: bytes, found: bytes) -> str:
         if one != other:
             return f"; line {number} is {other!r} instead of {one!r}"
     return f"; it has {len(second)} lines instead of {len(first)}"
-
-
-def _plain(job: str, machine: Machine, limit_s: float, fails: bool) -> Plain:
-    """A difference counts as ours only where plain python makes none."""
-    outputs: list[bytes] = []
-    command = [sys.executable, *f"{SCRIPTS / job} {_options(machine)}".split()]
-    for _ in range(2):
-        began = time.monotonic()
-        code, output, said = _started(command, limit_s, machine)
-        if code is None:
-            return Plain(
-                why=NO_TIME if machine.left_s < 0 else f"plain python did not end {job} within {said}"
-            )
-        if code != 0 and not fails:
-            return Plain(why=f"plain python ended {job} with {code}: {said[-400:]}")
-        outputs.append(output)
-        peak = re.search(r"peak_bytes (\d+)", said)
-        if fails:
-            return Plain(output, int(peak[1]) if peak else 0)
-    if outputs[0] != outputs[1]:
-        return Plain(
-            why=f"plain python itself does not print the same for {job} twice{_difference(*outputs)}"
-        )
-    return Plain(outputs[0], int(peak[1]) if peak else 0, time.monotonic() - began)
-
-
-def _options(machine: Machine) -> str:
-    return f"--device {machine.device} {machine.extra}".strip()
-
-
-def _cache(folder: Path) -> str:
-    """One without profiles of earlier runs; the bridge is where it is always kept."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpushare" / "bridge"
-    kept.mkdir(parents=True, exist_ok=True)
-    cache = folder / "cache"
-    (cache / "gpushare").mkdir(parents=True)
-    (cache / "gpushare" / "bridge").symlink_to(kept)
-    return str(cache)
-
-
-def _started(command: list[str], limit_s: float, machine: Machine) -> tuple[int | None, bytes, str]:
-    """Exit code, stdout and the end of stderr; None and the limit if it did not end."""
-    left = min(limit_s, machine.left_s)
-    environment = {
-        **os.environ,
-        "CUBLAS_WORKSPACE_CONFIG": programs.WORKSPACES,
-        "PYTHONPATH": programs.python_path(),
-    }
-    with (
-        tempfile.TemporaryDirectory() as state,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as err,
-    ):
-        environment |= {"XDG_STATE_HOME": state, "XDG_CACHE_HOME": _cache(Path(state))}
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, start_new_session=True
-        )
-        try:
-            code: int | None = process.wait(max(1.0, left))
-        except subprocess.TimeoutExpired:
-            code = None
-            _kill(process)
-        out.seek(0)
-        err.seek(0)
-        said = err.read().decode(errors="replace").strip().replace("\n", " | ")
-        return code, out.read(), said if code is not None else f"{left:.0f} s"
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The host is in a session of its own, and ends with its parent."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(10)

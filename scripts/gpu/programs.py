@@ -1,22 +1,19 @@
-"""Programs of the tests that compute on a GPU, run one after the other; the shim is built for them first."""
+"""Programs of the tests that compute on a GPU, run one after the other."""
 
+import math
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from .processes import NO_TIME, started
 from .runner import Row
 
 ROOT = Path(__file__).parent.parent.parent
 SHIM = ROOT / "gpushare" / "_shim" / "libgpushare.so"
 TENSORS = ROOT / "tests" / "framework" / "cuda" / "tensors.py"
 LEAST_S = 1.0
-# Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
-WORKSPACES = ":16:8"
 PROGRAMS = (
     (
         "bridge",
@@ -31,26 +28,14 @@ PROGRAMS = (
         {"CXX": "no-such-compiler"},
     ),
 )
-COUNT = 1 + len(PROGRAMS)
+COUNT = len(PROGRAMS)
 
 
-def run(limit_s: float) -> Iterator[Row]:
-    """A row for the shim's build and one for each program; what has no time left is not checked."""
-    deadline = time.monotonic() + limit_s
-    built = build_shim(deadline)
-    yield built
+def run(deadline: float, why: str = "") -> Iterator[Row]:
+    """A row for each; what has no time left is not checked, and nothing is if there is a `why`."""
     for name, statement, command, environment in PROGRAMS:
-        if built.verdict != "true":
-            yield Row(name, statement, why="the shim was not built")
-            continue
-        with tempfile.TemporaryDirectory() as cache:
-            fixed = {
-                "CUBLAS_WORKSPACE_CONFIG": WORKSPACES,
-                "PYTHONPATH": python_path(),
-                "XDG_CACHE_HOME": cache,
-            }
-            fixed |= environment
-            yield _run(Row(name, statement), [sys.executable, *command], fixed, deadline)
+        row = Row(name, statement, why=why)
+        yield row if why else run_row(row, [sys.executable, *command], environment, deadline)
 
 
 def python_path() -> str:
@@ -58,43 +43,19 @@ def python_path() -> str:
     return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 
-def build_shim(deadline: float) -> Row:
-    """Builds it into the tree, beside the package's Python files."""
-    row = Row("shim_builds", "the shim builds with the cmake and g++ that are there")
-    with tempfile.TemporaryDirectory() as folder:
-        generator = "" if shutil.which("make") else "-G Ninja"
-        make = f"cmake {generator} -S '{ROOT}' -B '{folder}' && cmake --build '{folder}' --target gpushare -j"
-        row = _run(row, ["bash", "-c", make], {}, deadline)
-        if row.verdict == "true":
-            _install(Path(folder))
-    return row
-
-
-def _install(build: Path) -> None:
-    """As the package has it, beside the tree's Python files."""
-    source = SHIM.parent / "source"
-    for part in ("bridge", "include"):
-        shutil.copytree(ROOT / "shim" / part, source / part, dirs_exist_ok=True)
-    new = SHIM.with_suffix(".new")
-    shutil.copy(build / SHIM.name, new)
-    os.replace(new, SHIM)  # never written in place: a process may have it loaded
-
-
-def _run(row: Row, command: list[str], environment: dict[str, str], deadline: float) -> Row:
-    left = deadline - time.monotonic()
-    if left < LEAST_S:
-        row.why = "no time was left"
+def run_row(row: Row, command: list[str], environment: Mapping[str, str], deadline: float) -> Row:
+    """The row, true if the command ends with exit code 0."""
+    if deadline - time.monotonic() < LEAST_S:
+        row.why = NO_TIME
         return row
     begin = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=left
-        )
-    except subprocess.TimeoutExpired:
-        row.why = f"no end within {left:.0f} s"
+    ended = started(command, math.inf, deadline, python_path(), environment)
+    if ended.code is None:
+        row.why = f"no end within {ended.limit_s:.0f} s"
     else:
-        said = " | ".join((done.stdout + done.stderr).split("\n")[-12:]).strip(" |")
-        row.claims[f"exit code {done.returncode}; its last words: {said[-600:]}"] = done.returncode == 0
-        row.verdict = "false" if done.returncode else "true"
+        said = ended.output.decode(errors="replace") + ended.errors
+        words = " | ".join(said.split("\n")[-12:]).strip(" |")[-600:]
+        row.claims[f"exit code {ended.code}; its last words: {words}"] = ended.code == 0
+        row.verdict = "false" if ended.code else "true"
     row.seconds = round(time.monotonic() - begin, 2)
     return row

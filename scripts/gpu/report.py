@@ -17,7 +17,7 @@ class Report:
 
     def __init__(self, folder: Path, name: str, title: str, header: dict[str, Any], expected: int) -> None:
         self._folder, self._name, self._title = folder, name, title
-        self._header, self._expected = header, expected
+        self._header, self.expected = header, expected
         self.rows: list[Row] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._write()
@@ -28,24 +28,19 @@ class Report:
 
     @property
     def all_checked(self) -> bool:
-        return len(self.rows) == self._expected and all(row.verdict != "not checked" for row in self.rows)
+        return len(self.rows) == self.expected and all(row.verdict != "not checked" for row in self.rows)
 
     def summary(self) -> str:
         counts = Counter(row.verdict for row in self.rows)
         told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("true", "false", "not checked"))
-        left = self._expected - len(self.rows)
+        left = self.expected - len(self.rows)
         return told + (f", {left} not reached" if left else "")
 
     def _write(self) -> None:
         rows = [dataclasses.asdict(row) for row in self.rows]
         content = {"header": self._header, "summary": self.summary(), "rows": rows}
-        self._replace(f"{self._name}.json", json.dumps(content, indent=1) + "\n")
-        self._replace(f"{self._name}.md", self._markdown())
-
-    def _replace(self, name: str, text: str) -> None:
-        unfinished = self._folder / f".{name}.new"
-        unfinished.write_text(text)
-        os.replace(unfinished, self._folder / name)
+        replace(self._folder, f"{self._name}.json", json.dumps(content, indent=1) + "\n")
+        replace(self._folder, f"{self._name}.md", self._markdown())
 
     def _markdown(self) -> str:
         head = [f"- {key}: {value}" for key, value in self._header.items() if value is not None]
@@ -54,6 +49,13 @@ class Report:
             cells = (row.name, verdict(row), row.statement, figures(row.figures), f"{row.seconds:.1f}")
             table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join([f"# {self._title}", "", *head, "", self.summary(), "", *table, ""])
+
+
+def replace(folder: Path, name: str, text: str) -> None:
+    """The file as a whole: nobody sees half of it."""
+    unfinished = folder / f".{name}.new"
+    unfinished.write_text(text)
+    os.replace(unfinished, folder / name)
 
 
 def verdict(row: Row) -> str:

@@ -147,12 +147,12 @@ class Worker:
         return f"; its last words: {words[-300:]}" if words else ""
 
 
-def run(checks: list[Check], builds: Builds, limit_s: float) -> Iterator[Row]:
-    """A row per check, in order. What has no time left within `limit_s` is told as not checked.
+def run(checks: list[Check], builds: Builds, deadline: float) -> Iterator[Row]:
+    """A row per check, in order. What has no time left until `deadline` (time.monotonic) is told as not checked.
 
     The next workers import what they need while the current check runs.
     """
-    deadline = time.monotonic() + limit_s
+    limit_s = deadline - time.monotonic()
     waiting, ahead = deque(checks), deque[Worker]()
     try:
         while (waiting or ahead) and time.monotonic() < deadline:
@@ -164,7 +164,7 @@ def run(checks: list[Check], builds: Builds, limit_s: float) -> Iterator[Row]:
                 ahead.append(Worker(waiting.popleft()))
             yield worker.run(deadline)
         for late in [*(worker.check for worker in ahead), *waiting]:
-            yield Row(late.name, late.statement, why=f"the limit of {limit_s:g} s was reached before it")
+            yield Row(late.name, late.statement, why=f"the limit of {limit_s:.3g} s was reached before it")
     finally:
         for worker in ahead:
             worker.end()

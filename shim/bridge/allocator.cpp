@@ -13,8 +13,21 @@ namespace {
 
 gs_stream number(cudaStream_t stream) { return reinterpret_cast<gs_stream>(stream); }
 
+// For torch.profiler with profile_memory: what the calling thread's job has now.
+void report(void* address, int64_t bytes, int device) {
+  gs_memory m{};
+  if (gs_memory_get(gs_thread_account(), &m) != 0) return;
+  c10::reportMemoryUsageToProfiler(address, bytes, m.live_bytes, m.held_bytes,
+                                   c10::Device(c10::DeviceType::CUDA, static_cast<int8_t>(device)));
+}
+
 // A deleter carries no state: the shim finds the block's owner by its address.
-void give_back(void* address) { gs_free(address, gs_device(), 0); }
+void give_back(void* address) {
+  bool told = address && c10::memoryProfilingEnabled();
+  auto bytes = told ? static_cast<int64_t>(gs_block_bytes(address)) : 0;
+  gs_free(address, gs_device(), 0);
+  if (bytes) report(address, -bytes, gs_device());
+}
 
 // As torch writes sizes in its own message.
 std::string written(size_t bytes) {
@@ -51,6 +64,8 @@ void* Allocator::obtain(size_t bytes, int device, cudaStream_t stream) {
   gs_arena arena = pools_.arena(account, stream);
   void* block = gs_try_alloc(bytes, device, account, number(stream), arena);
   if (!block) fail(bytes, device);
+  if (c10::memoryProfilingEnabled())
+    report(block, static_cast<int64_t>(gs_block_bytes(block)), device);
   return block;
 }
 

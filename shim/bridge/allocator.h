@@ -79,15 +79,17 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
   virtual void markCaptureBegin(c10::DeviceIndex device);
   virtual void markCaptureEnd(c10::DeviceIndex device);
 
+  // States of a pool, for graphs that are recorded behind others; see checkpoints.cpp.
+  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
+                                                              PoolId pool) override;
+  caching::CheckpointDelta setCheckpointPoolState(
+      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
+
   // Refused: what this allocator can't do yet, or not at all.
   void setUseOnOOM(c10::DeviceIndex device, PoolId pool, bool use) override;
   void setNoSplit(c10::DeviceIndex device, PoolId pool) override;
   caching::ShareableHandle shareIpcHandle(void* address) override;
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
-  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
-                                                              PoolId pool) override;
-  caching::CheckpointDelta setCheckpointPoolState(
-      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
   void recordHistory(bool enabled, caching::CreateContextFn recorder, size_t entries,
                      caching::RecordContext when, bool clear,
                      const std::vector<std::string>& skipped) override;

@@ -1,4 +1,4 @@
-// The bridge's own C surface: one function, called by gpushare/native/bridge.py.
+// Of the bridge's own C surface, which gpushare/native/bridge.py calls: see workspaces.cpp too.
 #include <c10/core/Allocator.h>
 
 #include <exception>

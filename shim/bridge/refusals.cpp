@@ -29,18 +29,6 @@ std::shared_ptr<void> Allocator::getIpcDevPtr(std::string) {
       "budget: send tensor.cpu() instead");
 }
 
-std::shared_ptr<caching::AllocatorState> Allocator::getCheckpointState(c10::DeviceIndex, PoolId) {
-  refuse(
-      "the memory of CUDA graphs can't be set back yet, which inductor's graph trees need: set "
-      "torch._inductor.config.triton.cudagraph_trees = False, or compile without "
-      "mode='reduce-overhead'");
-}
-
-caching::CheckpointDelta Allocator::setCheckpointPoolState(
-    c10::DeviceIndex, std::shared_ptr<caching::AllocatorState>) {
-  refuse("the memory of CUDA graphs can't be set back yet, which inductor's graph trees need");
-}
-
 // Scripts switch it off without having switched it on.
 void Allocator::recordHistory(bool enabled, caching::CreateContextFn, size_t,
                               caching::RecordContext, bool, const std::vector<std::string>&) {

@@ -113,14 +113,6 @@ caching::SnapshotInfo snapshot_of(Pools& pools, c10::DeviceIndex device, PoolId 
   return out;
 }
 
-std::unordered_set<void*> blocks_of(const Pools::Pool& pool) {
-  std::unordered_set<void*> found;
-  if (!pool.arena) return found;
-  for (const gs_piece& p : pieces_of(pool.account))
-    if (p.arena == pool.arena && p.use == GS_USED) found.insert(reinterpret_cast<void*>(p.address));
-  return found;
-}
-
 void Allocator::cacheInfo(c10::DeviceIndex, size_t* largest) { *largest = free_bytes(memory()); }
 
 std::pair<size_t, size_t> Allocator::getMemoryInfo(c10::DeviceIndex) {

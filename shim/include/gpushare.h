@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 16
+#define GS_API_VERSION 18
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8      // of iterations of a job
@@ -73,6 +73,14 @@ typedef struct gs_piece {
   int32_t use;  // enum gs_use; used elsewhere: freed, but another stream may still use it
 } gs_piece;
 
+// A block of an arena that is in use, as gs_arena_restore needs to know it.
+typedef struct gs_arena_block {
+  uint64_t address, bytes;  // bytes as they were asked for; of a small block its size class
+  uint64_t slab;            // where the slab of a small block begins; 0: it is none
+  gs_stream stream;         // that it was allocated for
+  int32_t persistent;       // it lies among those that outlive their iteration
+} gs_arena_block;
+
 GS_EXPORT int gs_api_version(void);
 GS_EXPORT uint64_t gs_telemetry_bytes(void);
 // Starts pool, sampler and telemetry, once per process. 0, or -1 with gs_last_error() set.
@@ -108,6 +116,10 @@ GS_EXPORT void gs_thread_leave(void);
 // _multiprocessing, _socket). Returns how many entries of tables it changed; 0: none of locks, and
 // nothing.
 GS_EXPORT int gs_rests_watch(void);
+// From now on waits for mutexes of a loaded library are rests too; `library` is the begin of its
+// file's name. For one that allocates with such a mutex in hand. Returns how many entries of tables
+// it changed.
+GS_EXPORT int gs_rests_watch_locks(const char* library);
 // Setters of attributes that stand in the place of the interpreter's own (`plain`: that of classes,
 // that of modules; `watching`: ours). They hand what scripts assign, whose builtins are not
 // `shared_builtins`, to `decide`, a Python callable of target, name and value (`deleted` for none),
@@ -218,6 +230,15 @@ GS_EXPORT void gs_capture_prepare(gs_account job);
 GS_EXPORT void gs_capture_begin(gs_account job);
 GS_EXPORT void gs_capture_end(gs_account job);
 GS_EXPORT void gs_arena_end(gs_account job, gs_arena arena);  // the graph is gone
+// Copies up to `capacity` blocks of the arena that are in use; returns how many there are.
+GS_EXPORT uint64_t gs_arena_blocks(gs_account job, gs_arena arena, gs_arena_block* out,
+                                   uint64_t capacity);
+// Just these blocks of the arena are in use from now on, as they were when gs_arena_blocks told of
+// them; what lies in them stays. A graph is recorded behind others that were replayed, which make
+// their blocks anew without any call. -1 with gs_last_error() set: the arena is gone, or its blocks
+// are in use on other streams while the job captures.
+GS_EXPORT int gs_arena_restore(gs_account job, gs_arena arena, const gs_arena_block* blocks,
+                               uint64_t count);
 // The job may use the stream from now on, whether it allocates for it or not: what it frees can
 // still be in use there.
 GS_EXPORT void gs_stream_begin(gs_account job, gs_stream stream);

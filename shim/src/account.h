@@ -94,6 +94,8 @@ struct Account {
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never
+  uint32_t woken = 0;                         // threads that found its memory away
+  uint64_t blocks_seen = 0, moved_ns = 0;     // when it last made or freed a block, or waited here
   PageUsage pages;
   uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;

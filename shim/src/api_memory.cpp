@@ -1,5 +1,6 @@
 // The C API of memory: what accounts use, their limits, and the budget.
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,27 @@ uint64_t gs_pieces(gs_account account, gs_piece* out, uint64_t capacity) {
   std::vector<gs_piece> all = r->pieces(static_cast<uint32_t>(account));
   std::copy_n(all.begin(), std::min<uint64_t>(all.size(), capacity), out);
   return all.size();
+}
+
+uint64_t gs_arena_blocks(gs_account account, gs_arena arena, gs_arena_block* out,
+                         uint64_t capacity) {
+  Runtime* r = active();
+  if (!r || !is_account(account) || !arena) return 0;
+  std::vector<gs_arena_block> all = r->arena_blocks(static_cast<uint32_t>(account), arena);
+  std::copy_n(all.begin(), std::min<uint64_t>(all.size(), capacity), out);
+  return all.size();
+}
+
+int gs_arena_restore(gs_account account, gs_arena arena, const gs_arena_block* blocks,
+                     uint64_t count) {
+  Runtime* r = active();
+  if (!r || !is_account(account) || !arena) return fail("no such arena");
+  try {
+    r->restore_arena(static_cast<uint32_t>(account), arena, {blocks, blocks + count});
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+  return 0;
 }
 
 int gs_budget_set(uint64_t bytes) {

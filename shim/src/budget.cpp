@@ -25,7 +25,10 @@ uint64_t Governor::least_budget() const {
     if (!a.id) continue;
     uint64_t held = a.held.load(std::memory_order_relaxed) + a.saved;
     residues += a.open && a.curve.known() ? std::min(held, a.curve.residue()) : held;
-    if (a.live_job() && a.curve.known()) most = std::max(most, shared + a.curve.claim(0));
+    // An open iteration that has exceeded its claim: the next one will claim that.
+    uint64_t here = a.open ? a.held_max_here : 0;
+    if (a.live_job() && a.curve.known())
+      most = std::max(most, shared + std::max(a.curve.claim(0), here));
   }
   return std::max(residues, most);
 }

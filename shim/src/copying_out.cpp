@@ -4,7 +4,8 @@
 // A job that leaves at its door stays away while the others could not run beside what it keeps;
 // that is mostly until one of them ends. A job that leaves in its iteration counts as waiting
 // there, but holds nothing, so the others are judged as if the iteration were not open; it comes
-// back when nobody else is in an iteration, or when that is safe.
+// back when nobody else is in an iteration, or when that is safe. A job that left asleep
+// (rests.cpp) stays away until one of its threads wakes.
 //
 // The copying is done under the lock: when a job leaves nobody else could go on anyway, and it
 // comes back once.
@@ -163,7 +164,7 @@ void Governor::bring_back() {
   for (auto* waiters : {&memory_waiters_, &door_waiters_})
     std::erase_if(*waiters, [&](Waiter* w) { return try_return(*w); });
   for (uint32_t id = 1; id <= jobs_; ++id)
-    if (Account& a = accounts_[id]; rests_away(a) && judge_return(a, 0) != Verdict::kWait)
+    if (Account& a = accounts_[id]; wakes_away(a) && judge_return(a, 0) != Verdict::kWait)
       restore(a, 0);
   if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved > 0; }))
     most_saved_ = 0;
@@ -183,7 +184,9 @@ void Governor::thread_enters(uint32_t id) {
   lock.unlock();
   GilReleased released;
   Lock again(mutex_);
+  ++a.woken;
   parked_changed_.wait(again, [&] { return !a.saved; });
+  --a.woken;
 }
 
 void Governor::thread_leaves(uint32_t id) {

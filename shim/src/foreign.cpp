@@ -113,19 +113,22 @@ bool Heap::note_use(void* address, Span* span) {
   return true;
 }
 
+// Of a block that other streams use, with the lock in hand: it becomes free when these uses end.
+uint64_t Heap::defer(void* address, UsedElsewhere& use) {
+  auto [bytes, lies] = use.freed ? Found{} : block_at(address, use.span);
+  if (bytes == 0) return 0;  // freed twice
+  use.freed = governor_->fences().open(account_);
+  governor_->fences().count(account_, bytes);
+  counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
+  count_free(bytes, lies);
+  return bytes;
+}
+
 uint64_t Heap::release_or_defer(void* address, Span* span) {
   {
     std::lock_guard lock(mutex_);
     auto it = counts_.used_elsewhere.find(address);
-    if (it != counts_.used_elsewhere.end()) {
-      auto [bytes, lies] = it->second.freed ? Found{} : block_at(address, span);
-      if (bytes == 0) return 0;  // freed twice
-      it->second.freed = governor_->fences().open(account_);
-      governor_->fences().count(account_, bytes);
-      counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
-      count_free(bytes, lies);
-      return bytes;
-    }
+    if (it != counts_.used_elsewhere.end()) return defer(address, it->second);
     // While the account captures a graph nothing can be fenced: it leaves later.
     Found block;
     if (!arena_ && counts_.captures.load(std::memory_order_relaxed))
@@ -196,9 +199,10 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
       a.used_elsewhere.erase(it);
       a.foreign.fetch_sub(1, std::memory_order_relaxed);
       a.foreign_freed.fetch_sub(1, std::memory_order_relaxed);
+      any = true;
+      if (span->heap->release_at_once(address, span)) continue;
     }
     span->heap->release_now(address, span, false);
-    any = true;
   }
   return any;
 }

@@ -260,6 +260,7 @@ void Governor::tick() {
   drop_leases_that_last();
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
+  make_way();
   change_places();
 }
 

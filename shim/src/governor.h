@@ -272,6 +272,7 @@ class Governor {
   bool starts_apart(const Account& a, const Account& b) const;
   bool take_turns(const Account& a, const Account& b) const;
   bool keeps_turn(const Account& a) const;
+  bool has_quanta(int order) const;
   std::vector<Waiter*> doors_in_order() const;
   void integrate(Account& a, uint64_t now_ns);
   double least_granted(const Account& a) const;
@@ -301,9 +302,14 @@ class Governor {
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
   bool has_waiter(const Account& a) const;
-  bool rests_away(const Account& a) const;
+  bool wakes_away(const Account& a) const;
+  bool sleeps_away(const Account& a) const;
   bool makes_room_for(const Account& a, uint64_t pages) const;
   void change_places();
+  void note_moves(Account& a, uint64_t now);
+  bool waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const;
+  Account* find_sleeper(const Waiter& w, uint64_t now);
+  void make_way();
   void note_saved(const Account& a);
   Verdict judge_return(const Account& a, uint64_t pages) const;
   bool try_return(Waiter& w);

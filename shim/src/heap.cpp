@@ -91,6 +91,7 @@ void* Heap::allocate_extent(uint64_t bytes, bool no_wait) {
   auto* span = new Span{this, first, static_cast<uint32_t>(pages), bytes, nullptr};
   map_->set(first, pages, span);
   std::lock_guard lock(mutex_);
+  if (arena_) extents_[first] = span;
   count_allocation(bytes, kInExtent);
   if (!kept) count_reserved(static_cast<int64_t>(pages * page_bytes_));
   return governor_->pool().address(first);
@@ -137,27 +138,23 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
 }
 
 uint64_t Heap::release_extent(Span* span, bool count) {
+  if (arena_) {
+    std::lock_guard lock(mutex_);
+    if (arena_) return keep_extent(span, count);
+  }
   uint64_t bytes = span->bytes;
   map_->set(span->first, span->pages, nullptr);
-  bool keep = arena_;
-  if (!keep) governor_->unhold(span->first, span->pages, account_, stream_, true);
+  governor_->unhold(span->first, span->pages, account_, stream_, true);
   std::lock_guard lock(mutex_);
-  if (keep)
-    kept_extents_.emplace(span->pages, span->first);
-  else
-    count_reserved(-static_cast<int64_t>(span->pages * page_bytes_));
+  count_reserved(-static_cast<int64_t>(span->pages * page_bytes_));
   delete span;
   if (count) count_free(bytes, kInExtent);
   return bytes;
 }
 
-uint64_t Heap::release_now(void* address, Span* span, bool count) {
-  if (span->bytes) {
-    if (address != governor_->pool().address(span->first)) return 0;
-    return release_extent(span, count);
-  }
-  std::lock_guard lock(mutex_);
-  Region* r = span->region;
+// With the lock in hand. On the way of each free.
+__attribute__((always_inline)) inline uint64_t Heap::release_in_region(void* address, Region* r,
+                                                                       bool count) {
   uint64_t offset = static_cast<uint64_t>(static_cast<char*>(address) - r->base);
   Block* b = r->at[offset / kGranule];
   if (!b || !b->used) return 0;
@@ -171,6 +168,26 @@ uint64_t Heap::release_now(void* address, Span* span, bool count) {
   }
   if (bytes && count) count_free(bytes, lies);
   return bytes;
+}
+
+uint64_t Heap::release_now(void* address, Span* span, bool count) {
+  if (span->bytes) {
+    if (address != governor_->pool().address(span->first)) return 0;
+    return release_extent(span, count);
+  }
+  std::lock_guard lock(mutex_);
+  return release_in_region(address, span->region, count);
+}
+
+// With the lock in hand, so that nobody finds the block in use when it is not noted any more. Not
+// of an extent whose pages leave; counted it was before.
+bool Heap::release_at_once(void* address, Span* span) {
+  if (span->bytes && !arena_) return false;
+  if (span->bytes)
+    keep_extent(span, false);
+  else
+    release_in_region(address, span->region, false);
+  return true;
 }
 
 uint64_t Heap::bytes_at(void* address, Span* span) {

@@ -83,6 +83,8 @@ class Heap {
     return defers ? release_or_defer(address, span) : release_now(address, span, true);
   }
   uint64_t release_now(void* address, Span* span, bool count);
+  bool release_at_once(void* address, Span* span);
+  uint64_t defer(void* address, UsedElsewhere& use);
   // Another stream uses the block too: once it is freed, nobody gets it before that use has ended.
   // False for an address that is no block's start.
   bool note_use(void* address, Span* span);
@@ -94,6 +96,11 @@ class Heap {
   void end_stream();
   // The graph is gone.
   void dissolve();
+  // Of an arena, with the lock in hand: its blocks that are in use; all of them become free; one of
+  // them is in use again. retake() throws std::logic_error where something else lies there.
+  void list_used(std::vector<gs_arena_block>& out) const;
+  void release_used();
+  void retake(const gs_arena_block& block);
   // Gives up regions and pages that hold no block.
   void trim();
   std::string check();
@@ -127,7 +134,14 @@ class Heap {
   Found block_at(void* address, Span* span) const;
   uint64_t release_small(Slab* slab, uint64_t offset);
   void release_block(Block* block);
+  uint64_t release_in_region(void* address, Region* region, bool count);
   uint64_t release_extent(Span* span, bool count);
+  uint64_t keep_extent(Span* span, bool count);
+  void retake_extent(const gs_arena_block& block);
+  Block* take_at(Region* region, uint64_t offset, const gs_arena_block& block, Slab* slab);
+  void retake_small(Region* region, const gs_arena_block& block);
+  static Slab* new_slab(int size_class);
+  void use_small(Slab* slab, uint32_t index);
   bool reclaim(bool wait) { return gpushare::reclaim(*governor_, counts_, wait); }
   gs_use use_of(const void* address) const;
   gs_piece piece(const char* address, uint64_t bytes, uint64_t asked) const;
@@ -157,6 +171,7 @@ class Heap {
   Place find(uint64_t granules, bool persistent) const;
   Place weigh(Block* block, uint32_t first, uint64_t granules, bool persistent) const;
   Block* split(const Place& place, uint64_t granules);
+  Block* put(const Place& place, uint64_t bytes, bool persistent, Slab* slab);
   Region* add_region();
   Place find_or_add(uint64_t granules, bool persistent);
   void remove_region(Region* region);
@@ -188,7 +203,9 @@ class Heap {
   // One emptied page stays charged, so that a block that comes and goes costs no trip to the pool.
   Region* spare_region_ = nullptr;
   uint32_t spare_page_ = 0;
-  std::multimap<uint64_t, PageIndex> kept_extents_;  // of an arena; pages, first one
+  // Of an arena: those in use, by their first page; pages and first page of those that are free.
+  std::map<PageIndex, Span*> extents_;
+  std::multimap<uint64_t, PageIndex> kept_extents_;
 
   // What the device must do before blocks on pages that were just held are used. Whoever allocates
   // meanwhile waits for it, since its block may lie on such a page.

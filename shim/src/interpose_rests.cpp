@@ -1,9 +1,11 @@
 // The waits of the interpreter, and of those of its modules that sleep for a script, as rests
 // (rests.cpp). They are libc's; only Python's calls of them are taken over, so a wait inside an
-// operator is none: others may compute for it meanwhile.
+// operator is none: others may compute for it meanwhile. The exception are locks of libraries that
+// hold them while they allocate: who has one may wait for memory of the job that wants it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -49,9 +51,9 @@ int rest(Call call) {
 
 // What was taken while the memory is away is given back until it is there: another job may want
 // the same lock.
-template <typename Call>
-int rest_for(sem_t* semaphore, Call call) {
-  if (sem_trywait(semaphore) == 0) return 0;
+template <typename Try, typename Call, typename GiveBack>
+int rest_for(Try try_it, Call call, GiveBack give_back) {
+  if (try_it() == 0) return 0;
   uint32_t job = resting_job();
   if (!job) return call();
   Governor& governor = active()->governor();
@@ -60,13 +62,32 @@ int rest_for(sem_t* semaphore, Call call) {
     int result = call(), error = errno;
     bool over = governor.end_rest(job);
     if (!over) {
-      if (result == 0) sem_post(semaphore);
+      if (result == 0) give_back();
       governor.rest_until_back(job);
     }
     errno = error;
     // Who was late may find it now.
     if (over || (result != 0 && error != ETIMEDOUT)) return result;
   }
+}
+
+template <typename Call>
+int rest_for(sem_t* semaphore, Call call) {
+  return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); });
+}
+
+// Unlike the others it tells an error by its result alone. Python gives the GIL up before its own
+// waits, a library may not: who has the mutex, or the room to bring the memory back, may need it.
+int lock_mutex(pthread_mutex_t* m) {
+  static const auto real = libc<decltype(pthread_mutex_lock)>("pthread_mutex_lock");
+  int kept = errno;
+  auto try_it = [&] { return pthread_mutex_trylock(m); };
+  auto lock = [&] { return errno = real(m); };
+  if (try_it() == 0) return 0;
+  GilReleased released;
+  int result = rest_for(try_it, lock, [&] { pthread_mutex_unlock(m); });
+  errno = kept;
+  return result;
 }
 
 int plain_wait(sem_t* s) {
@@ -171,4 +192,10 @@ extern "C" int gs_rests_watch(void) {
   const char* const callers[] = {"", "libpython3", "select.", "_multiprocessing.", "_socket."};
   int found = redirect(callers, locks);
   return found ? found + redirect(callers, others) : 0;
+}
+
+extern "C" int gs_rests_watch_locks(const char* library) {
+  const char* const callers[] = {library};
+  const Redirection locks[] = {to("pthread_mutex_lock", lock_mutex)};
+  return redirect(callers, locks);
 }

@@ -33,7 +33,6 @@ bool Governor::others_open(const Account& a) const {
 }
 
 bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const {
-  if (held_ + n > limit) return false;
   Open open[kAccounts];
   uint32_t count = 0;
   uint64_t all = held_ + n;
@@ -80,7 +79,7 @@ bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
 bool Governor::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {
   for (const Account& o : accounts()) {
     if (!o.id || o.id == a.id || !o.live_job() || !o.curve.known()) continue;
-    if (to_those_here && o.saved) continue;
+    if (o.saved && (to_those_here || sleeps_away(o))) continue;
     if (!fits_beside_residues(o, n)) return false;
   }
   return true;

@@ -65,6 +65,9 @@ bool Governor::keeps_turn(const Account& a) const {
   return last_opened_ == a.id && !others_open(a) && now_ns() < a.turn_began_ns + quantum_ns_;
 }
 
+// A turn lasts for a quantum, whoever has been granted less meanwhile; a higher rank ends it.
+bool Governor::has_quanta(int order) const { return order == 0 || order_ == Order::kFair; }
+
 std::vector<Governor::Waiter*> Governor::doors_in_order() const {
   std::vector<Waiter*> doors(door_waiters_.begin(), door_waiters_.end());
   if (order_ != Order::kFifo)
@@ -82,7 +85,7 @@ Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) cons
   if (last.id && last.id != a.id) {
     int order = compare(last, a);
     if (order < 0) return {kBehind, last.id};
-    if (order == 0 && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
+    if (has_quanta(order) && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
   }
   bool asked_later = true;
   for (const Waiter* w : door_waiters_) {
@@ -95,7 +98,7 @@ Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) cons
     bool turns = take_turns(o, a);
     if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};
     if (!turns && w->starts_seen[a.id] == 0) continue;
-    if (turns && order == 0 && keeps_turn(a)) continue;
+    if (turns && has_quanta(order) && keeps_turn(a)) continue;
     return {turns ? kTurn : kBehind, o.id};
   }
   return {};
@@ -105,7 +108,7 @@ Shut Governor::shut_by_memory_waiters(bool only_saved) const {
   for (const Waiter* w : memory_waiters_)
     if ((accounts_[w->id].saved || !only_saved) && has_a_place(*w)) return {kMemoryFirst, w->id};
   for (const Account& o : accounts())
-    if (rests_away(o) && has_room_to_return(o, 0)) return {kMemoryFirst, o.id};
+    if (wakes_away(o) && has_room_to_return(o, 0)) return {kMemoryFirst, o.id};
   return {};
 }
 
@@ -178,7 +181,7 @@ uint64_t Governor::planned_wait(const Account& a) const {
     longest = std::max(longest, end - std::min(end, u.elapsed_ns));
   }
   for (const Account& o : accounts()) {
-    if (!o.open || o.id == a.id) continue;
+    if (!o.open || o.saved || o.id == a.id) continue;
     if (starts_apart(a, o)) return longest;
     at_least = std::max(at_least, permit_wait(a, o));
     by_forecast |= a.permit[o.id].by_forecast;
@@ -211,7 +214,7 @@ uint64_t Governor::planned_wait(const Account& a) const {
 Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
   uint32_t by_forecast = 0;
   for (const Account& o : accounts()) {
-    if (!o.open || o.id == a.id) continue;
+    if (!o.open || o.saved || o.id == a.id) continue;
     const Permit& p = a.permit[o.id];
     if (!p.valid) continue;
     if (o.recorder.ordinal() < p.made) return {p.made == kNever ? kTurn : kShift, o.id};
@@ -225,7 +228,7 @@ Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
   if (policy_ == Policy::kTemporal) return {kTurn, largest_other(a)};
   if (!a.trusted()) return {kMeasured, largest_other(a)};
   for (const Account& o : accounts())
-    if (o.open && (o.alone || !o.trusted())) return {kMeasured, o.id};
+    if (o.open && !o.saved && !o.trusted()) return {kMeasured, o.id};
   if (Shut shut = shut_by_memory_waiters(false)) return shut;
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
   if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return {kClaims, largest_other(a)};

@@ -1,6 +1,7 @@
 // Blocks of middle size: good fit in regions, whose pages are charged while a block lies on them.
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 #include <utility>
 
 #include "heap_blocks.h"
@@ -256,6 +257,42 @@ void Heap::drop_spare() {
   governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
 }
 
+// A block, or a slab, comes to lie at the place, whose pages are held. On the way of each
+// allocation.
+__attribute__((always_inline)) inline Heap::Block* Heap::put(const Place& place, uint64_t bytes,
+                                                             bool persistent, Slab* slab) {
+  Block* b = split(place, (bytes + kGranule - 1) / kGranule);
+  b->used = true;
+  b->persistent = persistent;
+  b->bytes = bytes;
+  b->slab = slab;
+  occupy(b);
+  if (slab) {
+    slab->block = b;
+    slab->base = b->region->base + b->first * kGranule;
+    for (uint32_t g = 0; g < b->granules; ++g) b->region->at[b->first + g] = b;
+    slab->next = partial_[slab->size_class];
+    if (slab->next) slab->next->previous = slab;
+    partial_[slab->size_class] = slab;
+  } else {
+    b->region->at[b->first] = b;
+    count_allocation(bytes, persistent ? kAmongPersistent : kAmongTransient);
+  }
+  return b;
+}
+
+Heap::Block* Heap::take_at(Region* r, uint64_t offset, const gs_arena_block& block, Slab* slab) {
+  uint64_t granules = (block.bytes + kGranule - 1) / kGranule, first = offset / kGranule;
+  uint64_t begin = first;
+  while (!r->at[begin]) --begin;
+  Block* free = r->at[begin];
+  if (free->used || first + granules > uint64_t{free->first} + free->granules)
+    throw std::logic_error("another block lies where one of the arena's was");
+  Place place = weigh(free, static_cast<uint32_t>(first), granules, block.persistent);
+  if (place.missing.count) throw std::logic_error("pages of the arena have left it");
+  return put(place, block.bytes, block.persistent, slab);
+}
+
 void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
   uint64_t granules = (bytes + kGranule - 1) / kGranule;
   uint64_t charged = 0;  // by a wait, not yet used
@@ -277,25 +314,8 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
     }
     if (try_take(place.block->region, missing, charged, no_wait)) {
       if (charged > missing.count) governor_->uncharge(account_, charged - missing.count);
-      Block* b = split(place, granules);
-      b->used = true;
-      b->persistent = persistent;
-      b->bytes = bytes;
-      b->slab = slab;
-      occupy(b);
-      char* address = b->region->base + b->first * kGranule;
-      if (slab) {
-        slab->block = b;
-        slab->base = address;
-        for (uint32_t g = 0; g < b->granules; ++g) b->region->at[b->first + g] = b;
-        slab->next = partial_[slab->size_class];
-        if (slab->next) slab->next->previous = slab;
-        partial_[slab->size_class] = slab;
-      } else {
-        b->region->at[b->first] = b;
-        count_allocation(bytes, persistent ? kAmongPersistent : kAmongTransient);
-      }
-      return address;
+      Block* b = put(place, bytes, persistent, slab);
+      return b->region->base + b->first * kGranule;
     }
     lock.unlock();
     // The place may be another one after the wait: what was charged is kept, and settled above.

@@ -8,8 +8,10 @@
 //
 // Jobs may need each other's threads: for a lock of a module that they share, or for an answer of a
 // thread that such a module has started in the job that came first. So where nothing moves while
-// one is away, it changes places with one that stands still. A job that leaves like this may have
-// nobody who waits here; it comes back as who left in its iteration does.
+// one is away, it changes places with one that stands still. And who waits here, for memory or at
+// its door, may have a lock in hand that another one wants in its iteration: the one that stands
+// still leaves where that lets the other go on. A job that leaves like these may have nobody who
+// waits here; when one of its threads wakes, it comes back as who left in its iteration does.
 #include <algorithm>
 #include <utility>
 
@@ -21,6 +23,10 @@ namespace gpushare {
 namespace {
 constexpr uint64_t kNothingMovesNs = 1000000000;         // no block was made or freed
 constexpr uint64_t kNoIterationNs = 30 * 1000000000ull;  // none ended, whatever threads do beside
+// A job that sleeps so long leaves for one that waits. What a set-up takes it may keep to its end,
+// so who leaves for it may have to wait as long. Who will not wait for long has a lock in hand.
+constexpr uint64_t kAsleepNs = 5 * 1000000000ull, kAsleepBesideSetUpNs = 6 * kAsleepNs;
+constexpr uint64_t kAsleepForALockNs = 1000000000;
 }  // namespace
 
 void Governor::begin_rest(uint32_t id) { accounts_[id].resting.fetch_add(1); }
@@ -36,7 +42,9 @@ bool Governor::end_rest(uint32_t id) {
 void Governor::rest_until_back(uint32_t id) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
+  ++a.woken;
   parked_changed_.wait(lock, [&] { return !a.away; });
+  --a.woken;
   a.resting.fetch_sub(1);
 }
 
@@ -50,7 +58,14 @@ bool Governor::has_waiter(const Account& a) const {
   return std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it);
 }
 
-bool Governor::rests_away(const Account& a) const { return a.saved && !has_waiter(a); }
+// Whether its memory is all that threads which have woken wait for.
+bool Governor::wakes_away(const Account& a) const {
+  return a.saved && a.woken > 0 && !has_waiter(a);
+}
+
+bool Governor::sleeps_away(const Account& a) const {
+  return a.saved && a.woken == 0 && !has_waiter(a);
+}
 
 // Whether the job may leave for one that has `pages` to bring back.
 bool Governor::makes_room_for(const Account& a, uint64_t pages) const {
@@ -64,7 +79,7 @@ void Governor::change_places() {
   for (const Account& a : accounts()) {
     blocks += a.allocations + a.frees;
     iterations += telemetry_->slot(a.id, kIterations);
-    any_away |= a.saved > 0;
+    any_away |= a.saved > 0 && !sleeps_away(a);
     still &= !a.id || !a.live_job() || a.saved || stands_still(a);
   }
   if (std::exchange(blocks_seen_, blocks) != blocks) moved_ns_ = now;
@@ -75,12 +90,59 @@ void Governor::change_places() {
   for (uint32_t away = 1; away <= jobs_; ++away)
     for (uint32_t id = 1; id <= jobs_; ++id) {
       Account &here = accounts_[id], &other = accounts_[away];
-      if (!other.saved || !makes_room_for(here, other.saved) || !take_out(here)) continue;
+      if (!other.saved || sleeps_away(other) || !makes_room_for(here, other.saved) ||
+          !take_out(here))
+        continue;
       restore(other, 0);
       moved_ns_ = ended_ns_ = now;
       pump();
       return;
     }
+}
+
+void Governor::note_moves(Account& a, uint64_t now) {
+  uint64_t blocks = a.allocations + a.frees;
+  bool moved = std::exchange(a.blocks_seen, blocks) != blocks;
+  if (moved || a.moved_ns == 0 || a.saved || has_waiter(a)) a.moved_ns = now;
+}
+
+// Whether the waiter would go on if `a` left, that has been asleep for long. A door may be shut
+// by an iteration that goes on, and ends.
+bool Governor::waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const {
+  const Account& waiting = accounts_[w.id];
+  uint64_t patience = w.no_wait                      ? kAsleepForALockNs
+                      : w.pages > 0 && !waiting.open ? kAsleepBesideSetUpNs
+                                                     : kAsleepNs;
+  auto sleeps = [&](const Account& o) {
+    return now - std::max(o.moved_ns, w.since_ns) >= patience;
+  };
+  auto goes_on = [&](const Account& o) { return o.open && !o.saved && o.id != w.id && !sleeps(o); };
+  if (a.id == w.id || !a.live_job() || waiting.saved || !sleeps(a) || !can_leave(a)) return false;
+  if (w.pages == 0 && std::ranges::any_of(accounts(), goes_on)) return false;
+  uint64_t held = a.held.load(std::memory_order_relaxed);
+  return w.pages ? held_ + w.pages <= budget_ + held : would_help(w, held);
+}
+
+// The one to leave for the waiter, if that helps: best one in an iteration, since others wait for
+// its end.
+Account* Governor::find_sleeper(const Waiter& w, uint64_t now) {
+  Account* found = nullptr;
+  for (uint32_t id = 1; id <= jobs_; ++id)
+    if (Account& a = accounts_[id];
+        (!found || a.open > found->open) && waits_for_sleeper(w, a, now))
+      found = &a;
+  return found;
+}
+
+void Governor::make_way() {
+  uint64_t now = now_ns();  // under the lock: nobody has asked or moved later
+  for (uint32_t id = 1; id <= jobs_; ++id) note_moves(accounts_[id], now);
+  if (parked_for_) return;
+  Account* sleeper = nullptr;
+  for (const auto* waiters : {&memory_waiters_, &door_waiters_})
+    for (const Waiter* w : *waiters)
+      if (!sleeper) sleeper = find_sleeper(*w, now);
+  if (sleeper) copy_out(*sleeper);
 }
 
 // Whether it stands still, and will until `come_back`.

@@ -47,6 +47,11 @@ class Runtime {
   void end_capture(uint32_t account);
   // The graph is gone: its memory can leave.
   void end_arena(uint32_t account, uint32_t arena);
+  // Its blocks that are in use; just these are from now on. Throws DeviceFailure: it is not set
+  // back, but blocks that other streams use may have been freed; std::logic_error: these are not
+  // blocks that it has told of.
+  std::vector<gs_arena_block> arena_blocks(uint32_t account, uint32_t arena);
+  void restore_arena(uint32_t account, uint32_t arena, const std::vector<gs_arena_block>& blocks);
   // Every few milliseconds, by the sampler.
   void tick();
   int owner(const void* address) const;
@@ -64,6 +69,10 @@ class Runtime {
   Heap& heap(uint32_t account, Stream stream, uint32_t arena);
   Heap& find_heap(uint32_t account, Stream stream, uint32_t arena);
   std::set<uint32_t> arenas(uint32_t account);
+  std::vector<Heap*> heaps_of(uint32_t account, uint32_t arena);
+  void free_used_elsewhere(Account& a, const std::vector<Heap*>& heaps);
+  void note_restored(Account& a, const std::vector<gs_arena_block>& freed,
+                     const std::vector<gs_arena_block>& made);
   bool will_persist(Account& a, uint64_t bytes) const;
   bool refuse_free(const void* address, Span* span);
   void remember_free(void* address, Span* span);

@@ -220,7 +220,8 @@ bool Governor::stuck(bool among_open) const {
   if (parked_for_) return false;
   bool any = false;
   for (const Account& a : accounts()) {
-    if (!(among_open ? a.open && !a.saved : a.id && a.live_job())) continue;
+    bool counts = among_open ? a.open && !a.saved : a.id && a.live_job() && !sleeps_away(a);
+    if (!counts) continue;
     if (a.waiting_threads == 0) return false;
     any = true;
   }

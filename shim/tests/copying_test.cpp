@@ -2,31 +2,9 @@
 // uses what has left; what can't leave ends as before.
 #include <string>
 
-#include "world.h"
+#include "wedge.h"
 
 namespace {
-
-// A job whose pages carry a pattern of its own, which it looks for when it gives them up.
-struct WritingJob : Job {
-  using Job::Job;
-  uint64_t next = 0;
-  std::vector<uint64_t> written = {};
-
-  uint64_t* words(PageIndex page) {
-    return reinterpret_cast<uint64_t*>(w.governor.pool().address(page));
-  }
-  void take() override {
-    Job::take();
-    uint64_t mark = (uint64_t{id} << 32) + ++next;
-    for (size_t i = 0; i < kPage / 8; ++i) words(pages.back())[i] = mark + i;
-    written.push_back(mark);
-  }
-  void give() override {
-    for (size_t i = 0; i < kPage / 8; ++i) CHECK(words(pages.back())[i] == written.back() + i);
-    written.pop_back();
-    Job::give();
-  }
-};
 
 // `jobs` of them claim 19, then all want 36 of 40.
 void all_outgrow_their_claims(uint32_t jobs) {
@@ -51,62 +29,6 @@ void all_outgrow_their_claims(uint32_t jobs) {
   }
   CHECK_EMPTY(w.governor.check());
 }
-
-// Two open iterations of which job 1 holds 20 and job 2 holds 18 of 40, each asking for `more`.
-struct Wedge {
-  World w{Policy::kZico, 40};
-  WritingJob one{w, 1}, two{w, 2};
-  std::atomic<int> refused{0};
-  std::vector<std::thread> threads;
-
-  Wedge() {
-    for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
-    w.permit_all(2);
-    for (uint32_t id : {1u, 2u})
-      w.governor.set_curve(id, std::vector<uint32_t>(18, 18), std::vector<uint64_t>(18, 1), 0);
-    for (WritingJob* j : {&one, &two}) {
-      w.governor.mark(j->id), w.governor.pass_door(j->id);
-      w.governor.thread_enters(j->id);
-      for (int n = 0; n < 18; ++n) j->take();
-    }
-    one.take(), one.take();  // the headroom
-  }
-  void both_ask(uint64_t more) {
-    for (WritingJob* j : {&one, &two})
-      threads.emplace_back([&, j, more] {
-        try {
-          for (uint64_t n = 0; n < more; ++n) j->take();
-        } catch (const OutOfMemory&) {
-          ++refused;
-        }
-        while (!j->pages.empty()) j->give();
-        w.governor.mark(j->id), w.governor.pass_door(j->id);
-        j->end();
-      });
-  }
-  // It has its pages once job 1 has left, and keeps them until it is told to go on.
-  void two_asks_and_stays(const std::atomic<bool>& go_on) {
-    threads.emplace_back([&] {
-      for (int n = 0; n < 10; ++n) two.take();
-      while (!go_on) std::this_thread::sleep_for(milliseconds(1));
-      two.end();
-    });
-  }
-  uint32_t wait_for_leaver() {
-    for (int n = 0; n < 600; ++n) {
-      for (uint32_t id : {1u, 2u})
-        if (w.telemetry.slot(id, kCopiesOut)) return id;  // it may be back already
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return 0;
-  }
-  void join() {
-    for (auto& t : threads) t.join();
-    threads.clear();
-    CHECK(w.telemetry.header(kHeldTotal) == 0);
-    CHECK_EMPTY(w.governor.check());
-  }
-};
 
 void two_that_outgrow_their_claims_at_once() {
   Wedge wedge;
@@ -274,17 +196,12 @@ void what_has_left_can_be_freed_and_is_not_used() {
 // has ended, whether it has a profile or not.
 void a_job_at_its_door_leaves(bool profiled) {
   World w(Policy::kZico, 40);
-  std::vector<WritingJob> jobs;
-  for (uint32_t id : {1u, 2u}) {
-    w.governor.begin_job(0);
-    w.governor.thread_enters(id);
-    jobs.emplace_back(w, id);
-    while (jobs.back().pages.size() < 15) jobs.back().take();
-  }
+  std::vector<WritingJob> jobs = begun(w, 2);
+  for (WritingJob& job : jobs)
+    while (job.pages.size() < 15) job.take();
   std::vector<std::thread> threads;
   for (WritingJob& job : jobs) {
-    if (profiled)
-      w.governor.set_curve(job.id, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 15);
+    if (profiled) claims(job, 30, 15);
     threads.emplace_back([&] {
       for (int n = 0; n < 5; ++n) job.iterate(30, 15);
       job.end();
@@ -305,15 +222,10 @@ void a_job_at_its_door_leaves(bool profiled) {
 // other one is to bring back.
 void two_that_are_both_away_come_back() {
   World w(Policy::kZico, 40);
-  std::vector<WritingJob> jobs;
-  for (uint32_t id : {1u, 2u, 3u}) {
-    w.governor.begin_job(0);
-    w.governor.thread_enters(id);
-    jobs.emplace_back(w, id);
-    while (jobs.back().pages.size() < (id == 1 ? 2 : 13)) jobs.back().take();
-  }
-  for (uint32_t id : {2u, 3u})
-    w.governor.set_curve(id, std::vector<uint32_t>(30, 30), std::vector<uint64_t>(30, 1), 13);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  for (WritingJob& job : jobs)
+    while (job.pages.size() < (job.id == 1 ? 2 : 13)) job.take();
+  for (uint32_t id : {2u, 3u}) claims(jobs[id - 1], 30, 13);
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     jobs[0].iterate(36, 2);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "../src/devices/cuda_api.h"
+#include "cuda_kernel_api.h"
 
 namespace {
 
@@ -35,6 +36,8 @@ SAME_STRUCT(CUctx_st)
 SAME_STRUCT(CUstream_st)
 SAME_STRUCT(CUevent_st)
 SAME_STRUCT(CUgraph_st)
+SAME_STRUCT(CUmod_st)
+SAME_STRUCT(CUfunc_st)
 SAME_STRUCT(CUmemLocation)
 SAME_STRUCT(CUmemAllocationProp)
 SAME_STRUCT(CUmemAccessDesc)
@@ -54,6 +57,7 @@ static_assert(!Agree<own::CUstream, ::CUevent>::value);
 namespace gpushare::cuda::functions {
 #define OWN_FUNCTION(name, parameters) using name = CUresult parameters;
 GPUSHARE_CUDA_ENTRY_POINTS(OWN_FUNCTION)
+GPUSHARE_KERNEL_ENTRY_POINTS(OWN_FUNCTION)
 }  // namespace gpushare::cuda::functions
 
 namespace {
@@ -61,6 +65,7 @@ namespace {
 #define SAME_FUNCTION(name, parameters) \
   static_assert(Agree<own::functions::name, decltype(::name)>::value, #name);
 GPUSHARE_CUDA_ENTRY_POINTS(SAME_FUNCTION)
+GPUSHARE_KERNEL_ENTRY_POINTS(SAME_FUNCTION)
 
 #define SAME_VALUE(name) static_assert(unsigned{own::name} == unsigned{::name}, #name);
 #define SAME_RESULT(name, value) SAME_VALUE(name)

@@ -181,6 +181,35 @@ void two_that_overlap_let_a_third_in() {
   for (auto& t : threads) t.join();
 }
 
+// Job 3, which must run alone, has asked while job 1 is in an iteration: job 2, which fits beside
+// that, gets no new one before it.
+void who_asks_after_one_that_must_be_alone_waits() {
+  World w(Policy::kZico, 100);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
+  for (uint32_t id : {1, 2})
+    w.governor.set_curve(id, std::vector<uint32_t>(5, 5), std::vector<uint64_t>(5, 1), 0);
+  w.governor.mark(1), w.governor.pass_door(1);
+  std::atomic<bool> alone{false}, in{false};
+  auto at_door = [&](uint32_t id) { return w.telemetry.slot(id, kState) == kAtDoor; };
+  std::thread third([&] {
+    w.governor.mark(3), w.governor.pass_door(3);
+    CHECK(!in);
+    alone = true;
+    w.governor.end_job(3);
+  });
+  while (!at_door(3)) std::this_thread::yield();
+  std::thread second([&] {
+    w.governor.mark(2), w.governor.pass_door(2);
+    in = true;
+    CHECK(alone);
+    w.governor.end_job(2);
+  });
+  while (!in && !at_door(2)) std::this_thread::yield();
+  CHECK(!in && !alone);
+  w.governor.end_job(1);
+  third.join(), second.join();
+}
+
 // Two threads of job 2 allocate while its door is shut, and job 3 comes in between: neither goes on
 // before the door opens, then both do, though job 3 asked before the second.
 void the_door_is_shut_for_each_thread() {
@@ -646,6 +675,7 @@ int main() {
   a_permit_is_progress_of_the_other();
   a_planned_start_wakes_who_looks();
   two_that_overlap_let_a_third_in();
+  who_asks_after_one_that_must_be_alone_waits();
   the_door_is_shut_for_each_thread();
   cancel_ends_a_wait();
   a_fork_parks_the_others();

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <ctime>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "../src/api.h"
@@ -211,6 +212,41 @@ void who_is_late_may_find_the_lock() {
   CHECK(late.result() == -1 && late.error() == ETIMEDOUT);
 }
 
+void a_librarys_mutex_rests() {
+  CHECK(gs_rests_watch_locks("no such library") == 0);
+  CHECK(gs_rests_watch_locks("") > 0);
+  std::mutex m;
+  m.lock();
+  CHECK(ends_while_away([&] { return m.lock(), m.unlock(), 0; }, [&] { m.unlock(); }) == 0);
+  m.lock();
+  Sleeper sleeper([&] { return m.lock(), m.unlock(), 0; });
+  until([] { return account().resting == 1; });
+  leave();
+  m.unlock();
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(m.try_lock());  // given back while the memory is away
+  come_back();
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(!sleeper.woke);
+  m.unlock();
+  CHECK(sleeper.result() == 0 && account().resting == 0);
+}
+
+// As who leaves them to the system does.
+void errors_of_mutexes_are_told() {
+  pthread_mutexattr_t kind;
+  pthread_mutex_t m;
+  CHECK(pthread_mutexattr_init(&kind) == 0);
+  CHECK(pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK) == 0);
+  CHECK(pthread_mutex_init(&m, &kind) == 0);
+  Sleeper sleeper([&] {
+    errno = ETIMEDOUT;
+    CHECK(pthread_mutex_lock(&m) == 0);
+    return pthread_mutex_lock(&m) + pthread_mutex_unlock(&m);
+  });
+  CHECK(sleeper.result() == EDEADLK && sleeper.error() == ETIMEDOUT);
+}
+
 void others_do_not_rest() {
   sem_t s;
   CHECK(sem_init(&s, 0, 0) == 0);
@@ -260,6 +296,8 @@ int main() {
   readers_that_need_not_wait_do_not();
   a_lock_is_given_back_while_the_memory_is_away();
   who_is_late_may_find_the_lock();
+  a_librarys_mutex_rests();
+  errors_of_mutexes_are_told();
   others_do_not_rest();
   a_forked_child_does_not_rest();
   printf("rests: ok\n");

@@ -170,6 +170,25 @@ void doors_wait_where_jobs_take_turns() {
   }
 }
 
+// Under the order fair whose turn it is goes on for its quantum, and is compared at its end.
+void turns_last_for_a_quantum_under_fair_too() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_order(Order::kFair, 10 * kSecond);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  uint64_t now = 0;
+  for (; now < 9 * kSecond; now += kSecond) {
+    s.set_time(now + kSecond);
+    CHECK(s.door(a) == Answer::kGo);
+    s.tick();
+    CHECK(s.look(b) == Answer::kWaits);
+  }
+  s.set_time(now += 2 * kSecond);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  s.set_time(now += 5 * kSecond);
+  CHECK(s.door(b) == Answer::kGo && s.look(a) == Answer::kWaits);
+}
+
 // Job b starts between iterations of a alone, but a beside one of b.
 void only_who_takes_turns_has_a_quantum() {
   Simulation s(Policy::kZico, kPage, 300);
@@ -448,6 +467,7 @@ int main() {
   a_door_looks_at_all_that_are_under_way();
   doors_wait_where_jobs_take_turns();
   only_who_takes_turns_has_a_quantum();
+  turns_last_for_a_quantum_under_fair_too();
   a_start_is_planned_for_its_moment();
   a_planned_look_is_a_close_one();
   a_start_waits_for_its_point_and_its_forecast();

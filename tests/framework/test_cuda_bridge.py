@@ -248,16 +248,19 @@ def test_what_jobs_have_of_their_own(real: SimpleNamespace) -> None:
     assert started(real, "jobs.py", real.calls).endswith("ok\n")
 
 
+def test_graph_trees_of_inductor(real: SimpleNamespace) -> None:
+    assert started(real, "trees.py", real.calls).endswith("ok\n")
+
+
 def test_tensors_without_a_compiler(real: SimpleNamespace) -> None:
     assert started(real, "tensors.py", "plain", CXX="no-such-compiler").endswith("ok\n")
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("arguments", [(), ("plain",)], ids=["bridge", "plain"])
-def test_tensors_on_a_gpu(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_tensors_on_a_gpu(arguments: tuple[str, ...]) -> None:
     python = os.environ.get("GPUSHARE_CUDA_PYTHON", sys.executable)
-    if "True" not in run([python, "-c", "import torch; print(torch.cuda.is_available())"]).stdout:
-        pytest.skip(f"the torch of {python} sees no GPU")
-    environment = {"XDG_CACHE_HOME": str(tmp_path), "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+    environment = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
     if arguments:
         environment["CXX"] = "no-such-compiler"
     command = [python, str(HERE / "tensors.py"), str(library.library_path()), *arguments]
@@ -382,6 +385,7 @@ def test_the_command_runs_jobs_on_a_gpu(real: SimpleNamespace, tmp_path: Path) -
         assert lines[:2] == [f"{name} | {size} {size} 1", f"{name} | True True 10.0"], done.stdout
     where = "cuda:0 (Fake CUDA device)"
     assert f"policy auto, device {where}" in done.stderr
+    assert "who waits for them" not in done.stderr
     assert json.loads((tmp_path / "summary.json").read_text())["device"] == where
     assert where in done.stdout.splitlines()[-1]
     header, _, records = (tmp_path / "log").read_bytes().partition(b"\n")

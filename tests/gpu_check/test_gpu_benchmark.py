@@ -60,7 +60,7 @@ def told(
     script.write_text(FAKE.format(rows=repr(rows), then=then))
     monkeypatch.setattr(bench, "SCRIPT", script)
     benchmark = Benchmark(folder / "out")
-    assert benchmark.count == 4
+    assert len(benchmark.names) == 3
     return list(benchmark.rows(time.monotonic() + limit_s))
 
 
@@ -92,7 +92,7 @@ def test_what_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(bench, "GRACE_S", 1.0)
     pid = tmp_path / "pid"
     then = f"write(rows)\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(99)"
-    one, two, _ = told(monkeypatch, tmp_path, [row("one")], then, limit_s=1)
+    one, two, _ = told(monkeypatch, tmp_path, [row("one")], then, limit_s=6)
     assert (one.verdict, two.verdict) == ("true", "not checked")
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
@@ -105,13 +105,13 @@ def test_results_of_an_earlier_run_are_not_told(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_without_a_shim_nothing_starts(tmp_path: Path) -> None:
-    found = list(Benchmark(tmp_path, device="cpu").rows(time.monotonic() + 60, "the shim was not built"))
+    found = list(Benchmark(tmp_path, device="cpu").run(time.monotonic() + 60, "the shim was not built"))
     assert {one.why for one in found} == {"the shim was not built"}
 
 
 def test_the_benchmark_itself_is_told(tmp_path: Path) -> None:
     benchmark = Benchmark(tmp_path / "out", device="cpu")
-    found = list(benchmark.rows(time.monotonic() + 1))
+    found = list(benchmark.rows(time.monotonic() + 30))
     assert [one.name for one in found] == benchmark.names and len(found) > 10
     assert {one.why for one in found} == {"no time left"}
     assert (tmp_path / "out" / "gpu.md").exists()
@@ -121,4 +121,4 @@ def test_a_benchmark_that_can_not_begin_says_why(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench, "SCRIPT", tmp_path / "none.py")
     benchmark = Benchmark(tmp_path)
     (one,) = benchmark.rows(time.monotonic() + 60)
-    assert benchmark.count == 2 and "could not name its rows" in one.why
+    assert len(benchmark.names) == 1 and "could not name its rows" in one.why

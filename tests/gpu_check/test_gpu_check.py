@@ -25,7 +25,7 @@ FAKES = {one.name: one for one in checks_of(["fake_checks"])}
 
 def rows(folder: Path, *checks: Check, limit_s: float = 100) -> list[Row]:
     needed = sorted({library for one in checks for library in one.libraries})
-    return list(run(list(checks), libraries.Builds(needed, folder), limit_s))
+    return list(run(list(checks), libraries.Builds(needed, folder), time.monotonic() + limit_s))
 
 
 def row(folder: Path, name: str) -> Row:
@@ -99,11 +99,11 @@ def test_the_limit_holds_for_all_together(tmp_path: Path) -> None:
 
 def test_a_killed_runner_leaves_no_worker(tmp_path: Path) -> None:
     code = (
-        "import dataclasses, pathlib, sys; sys.path += sys.argv[1:]\n"
+        "import dataclasses, pathlib, sys, time; sys.path += sys.argv[1:]\n"
         "from gpu import libraries, runner\nfrom gpu.checks import checks_of\n"
         "(one,) = (c for c in checks_of(['fake_checks']) if c.name == 'hanging_one')\n"
         "patient = [dataclasses.replace(one, limit_s=200)] * 2\n"
-        "list(runner.run(patient, libraries.Builds([], pathlib.Path('.')), 200))"
+        "list(runner.run(patient, libraries.Builds([], pathlib.Path('.')), time.monotonic() + 200))"
     )
     command = [sys.executable, "-c", code, str(SCRIPTS), str(Path(__file__).parent)]
     runner = psutil.Process(subprocess.Popen(command, cwd=tmp_path).pid)
@@ -181,11 +181,17 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "say what to check"),
+        ((), "--out DIR is needed"),
         (("--bridge", "--list"), "--only and --list are about --facts"),
         (("--facts",), "--out DIR is needed"),
         (("--bench",), "--out DIR is needed"),
         (("--facts", "--out", "x", "--limit", "0"), "--limit must be more than 0"),
+        (
+            ("--out", "x", "--limit", "jobs=soon"),
+            "--limit must be SECONDS or PART=SECONDS, but got jobs=soon",
+        ),
+        (("--out", "x", "--limit", "moon=3"), "no such part; there are build, facts, bridge, jobs, stress"),
+        (("--out", "x", "--total", "-1"), "--total must be more than 0"),
         (("--facts", "--out", "x", "--only", "nonsense"), "no such check: nonsense"),
     ],
 )
@@ -241,18 +247,22 @@ def test_every_fact_ends_by_itself_where_there_is_no_cuda(tmp_path: Path) -> Non
 
 
 def test_programs_that_fail_are_false_and_without_time_nothing_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shim = tmp_path / "package" / "libgpushare.so"
-    shim.parent.mkdir()
-    monkeypatch.setattr(programs, "SHIM", shim)
     good, bad = (
         ("good", "it ends", ["-c", "print('ok')"], {}),
         ("bad", "it ends", ["-c", "raise SystemExit(7)"], {}),
     )
     monkeypatch.setattr(programs, "PROGRAMS", (good, bad))
-    built, ended, failed = programs.run(280)
-    assert built.verdict == ended.verdict == "true", built
-    assert shim.exists() and (shim.parent / "source" / "bridge" / "allocator.cpp").exists()
-    assert failed.verdict == "false" and "exit code 7" in next(iter(failed.claims))
-    assert [row.verdict for row in programs.run(0.5)] == ["not checked"] * 3
+    ended, failed = programs.run(time.monotonic() + 60)
+    assert (ended.verdict, failed.verdict) == ("true", "false")
+    assert "exit code 7" in next(iter(failed.claims))
+    assert [row.why for row in programs.run(time.monotonic() + 0.5)] == ["no time was left"] * 2
+    assert [row.why for row in programs.run(time.monotonic() + 60, "no shim")] == ["no shim"] * 2
+
+
+def test_what_hangs_with_its_output_open_ends_in_time() -> None:
+    begin = time.monotonic()
+    row = programs.run_row(Row("x", "it ends"), ["bash", "-c", "sleep 60 & sleep 60"], {}, begin + 2)
+    assert row.verdict == "not checked" and "no end within" in row.why
+    assert time.monotonic() - begin < 20

@@ -1,10 +1,15 @@
 """A small residual network with pooling and weight decay."""
 
+import os
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+device = torch.device(os.environ.get("DEVICE", "cpu"))
+
 torch.manual_seed(42)
+torch.backends.cudnn.deterministic = True
 
 
 class Block(nn.Module):
@@ -25,10 +30,11 @@ model = nn.Sequential(
     nn.AdaptiveAvgPool2d(1),
     nn.Flatten(),
     nn.Linear(8, 10),
-)
+).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4, nesterov=True)
 for step in range(5):
-    loss = F.cross_entropy(model(torch.randn(16, 1, 14 + step, 14 + step)), torch.randint(10, (16,)))
+    images = torch.randn(16, 1, 14 + step, 14 + step).to(device)
+    loss = F.cross_entropy(model(images), torch.randint(10, (16,)).to(device))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

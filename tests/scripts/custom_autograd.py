@@ -1,6 +1,10 @@
 """A function with a backward pass of its own."""
 
+import os
+
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 class Clamped(torch.autograd.Function):
@@ -17,11 +21,12 @@ class Clamped(torch.autograd.Function):
 
 
 torch.manual_seed(10)
-w = torch.randn(50, requires_grad=True)
+w = torch.randn(50, device=device, requires_grad=True)
 for step in range(6):
-    loss = Clamped.apply(w * torch.randn(50), -0.5).pow(2).sum()
+    loss = Clamped.apply(w * torch.randn(50, device=device), -0.5).pow(2).sum()
     (grad,) = torch.autograd.grad(loss, w)
     with torch.no_grad():
         w -= 0.01 * grad
     print(step, loss.item())
-print(torch.autograd.gradcheck(lambda t: t.sin(), torch.randn(3, dtype=torch.double, requires_grad=True)))
+t = torch.randn(3, dtype=torch.double, device=device, requires_grad=True)
+print(torch.autograd.gradcheck(lambda t: t.sin(), t))

@@ -1,6 +1,10 @@
 """An operator of its own with a gradient, as `torch.library` makes it, by eager and by fake tensors."""
 
+import os
+
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 torch.manual_seed(60)
 
@@ -24,10 +28,10 @@ def setup(ctx, inputs, output):
 
 
 torch.library.register_autograd("own_operators::scale", backward, setup_context=setup)
-model = torch.nn.Linear(6, 3)
+model = torch.nn.Linear(6, 3).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(8):
-    loss = torch.ops.own_operators.scale(model(torch.randn(5, 6)), 0.5 + step).pow(2).mean()
+    loss = torch.ops.own_operators.scale(model(torch.randn(5, 6, device=device)), 0.5 + step).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

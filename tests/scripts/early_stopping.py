@@ -1,13 +1,16 @@
 """Stops when the validation loss no longer falls; ends with sys.exit in a function."""
 
+import os
 import sys
 
 import torch
 
+device = torch.device(os.environ.get("DEVICE", "cpu"))
+
 torch.manual_seed(13)
-model = torch.nn.Linear(5, 1)
+model = torch.nn.Linear(5, 1).to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.2)
-x, y = torch.randn(40, 5), torch.randn(40, 1)
+x, y = torch.randn(40, 5).to(device), torch.randn(40, 1).to(device)
 best, patience = float("inf"), 0
 
 

@@ -1,16 +1,17 @@
 """Reads its configuration by executing a file into its globals, and looks at its own source."""
 
 import inspect
+import os
 
 import torch
 
-open("config.py", "w").write("lr = 0.1\nsteps = 3\n")
+open("config.py", "w").write(f"lr = 0.1\nsteps = 3\ndevice = {os.environ.get('DEVICE', 'cpu')!r}\n")
 exec(open("config.py").read())
 
 
 def train():
     torch.manual_seed(43)
-    w = torch.ones(3, requires_grad=True)
+    w = torch.ones(3, device=device, requires_grad=True)
     for step in range(steps):
         loss = w.pow(2).sum()
         loss.backward()

@@ -1,10 +1,14 @@
 """LBFGS: the optimizer calls forward and backward many times."""
 
+import os
+
 import torch
 
+device = torch.device(os.environ.get("DEVICE", "cpu"))
+
 torch.manual_seed(8)
-w = torch.nn.Parameter(torch.zeros(5))
-a, b = torch.randn(20, 5), torch.randn(20)
+w = torch.nn.Parameter(torch.zeros(5, device=device))
+a, b = torch.randn(20, 5, device=device), torch.randn(20, device=device)
 optimizer = torch.optim.LBFGS([w], lr=0.5, max_iter=8)
 calls = 0
 

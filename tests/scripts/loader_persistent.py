@@ -1,7 +1,11 @@
 """Persistent workers over epochs, and an iterable dataset that shards itself."""
 
+import os
+
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 class Stream(IterableDataset):
@@ -14,11 +18,11 @@ class Stream(IterableDataset):
 def main():
     torch.manual_seed(21)
     loader = DataLoader(Stream(), batch_size=3, num_workers=2, persistent_workers=True, prefetch_factor=2)
-    model = torch.nn.Linear(3, 1)
+    model = torch.nn.Linear(3, 1).to(device)
     optimizer = torch.optim.Adam(model.parameters())
     for epoch in range(3):
         for x in loader:
-            loss = model(x).abs().mean()
+            loss = model(x.to(device, non_blocking=True)).abs().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -1,10 +1,13 @@
 """Two workers that augment with random numbers of three kinds."""
 
+import os
 import random
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 class Noisy(Dataset):
@@ -24,13 +27,13 @@ def seeded(worker):
 
 if __name__ == "__main__":
     torch.manual_seed(20)
-    model = torch.nn.Linear(4, 1)
+    model = torch.nn.Linear(4, 1).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     for epoch in range(2):
         for x, worker in DataLoader(
             Noisy(), batch_size=6, shuffle=True, num_workers=2, worker_init_fn=seeded
         ):
-            loss = model(x).pow(2).mean()
+            loss = model(x.to(device)).pow(2).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -2,9 +2,12 @@
 
 import logging
 import logging.config
+import os
 import warnings
 
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 logging.config.dictConfig(
     {
@@ -21,7 +24,7 @@ logging.config.dictConfig(
 log = logging.getLogger("train")
 logging.captureWarnings(True)
 torch.manual_seed(31)
-w = torch.zeros(2, requires_grad=True)
+w = torch.zeros(2, device=device, requires_grad=True)
 for step in range(4):
     loss = (w - 1).square().sum()
     loss.backward()

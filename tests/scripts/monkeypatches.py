@@ -2,10 +2,13 @@
 
 import functools
 import io
+import os
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 torch.manual_seed(61)
 torch.load = functools.partial(torch.load, weights_only=False)
@@ -29,10 +32,10 @@ F.dropout = halving_dropout
 torch.nn.Linear.forward = loud_forward
 torch.nn.Module.count = property(lambda self: sum(p.numel() for p in self.parameters()))
 
-model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Dropout(0.25), torch.nn.Linear(7, 1))
+model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Dropout(0.25), torch.nn.Linear(7, 1)).to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for step in range(10):
-    loss = model(torch.randn(6, 5)).pow(2).mean()
+    loss = model(torch.randn(6, 5, device=device)).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -44,4 +47,4 @@ torch.save({"model": model}, file)
 file.seek(0)
 print(type(torch.load(file)["model"]).__name__, model.count, np.float_of_a_script("2.5"))
 model.eval()
-print(model(torch.ones(1, 5)).item(), calls[-3:])
+print(model(torch.ones(1, 5, device=device)).item(), calls[-3:])

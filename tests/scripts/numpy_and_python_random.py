@@ -6,6 +6,8 @@ import random
 import numpy as np
 import torch
 
+device = torch.device(os.environ.get("DEVICE", "cpu"))
+
 
 def seed_everything(seed):
     random.seed(seed)
@@ -23,7 +25,7 @@ for step in range(3):
         order,
         random.choice("abc"),
         np.random.normal(),
-        torch.rand(1).item(),
+        torch.rand(1, device=device).item(),
         random.sample(range(50), 3),
     )
 state = np.random.get_state()[1][:2].tolist(), random.getstate()[1][:2], torch.get_rng_state()[:4].tolist()

@@ -1,9 +1,12 @@
 """Worker processes with queues: one makes batches, the script trains on them."""
 
 import multiprocessing
+import os
 import sys
 
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 def produce(queue, seed):
@@ -18,10 +21,10 @@ def main():
     queue = multiprocessing.Queue()
     worker = multiprocessing.Process(target=produce, args=(queue, 7), name="producer")
     worker.start()
-    model = torch.nn.Linear(3, 1)
+    model = torch.nn.Linear(3, 1).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     while (rows := queue.get()) is not None:
-        loss = model(torch.tensor(rows)).pow(2).mean()
+        loss = model(torch.tensor(rows, device=device)).pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,9 +1,12 @@
 """An error and warnings whose text names where they come from: all the way through torch's own files."""
 
+import os
 import traceback
 import warnings
 
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 class Careful(torch.autograd.Function):
@@ -18,13 +21,13 @@ class Careful(torch.autograd.Function):
         return grad * 2
 
 
-layer = torch.nn.Linear(3, 1)
+layer = torch.nn.Linear(3, 1).to(device)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
 for _ in range(3):
     optimizer.zero_grad()
-    Careful.apply(layer(torch.ones(2, 3))).sum().backward()
+    Careful.apply(layer(torch.ones(2, 3, device=device))).sum().backward()
     optimizer.step()
-loss = layer(torch.ones(2, 3)).pow(2).sum()
+loss = layer(torch.ones(2, 3, device=device)).pow(2).sum()
 loss.backward()
 try:
     loss.backward()

@@ -1,13 +1,16 @@
 """Threads and an executor that compute for the script."""
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+device = torch.device(os.environ.get("DEVICE", "cpu"))
+
 torch.manual_seed(27)
-model = torch.nn.Linear(6, 6)
-inputs = [torch.randn(4, 6) for _ in range(6)]
+model = torch.nn.Linear(6, 6).to(device)
+inputs = [torch.randn(4, 6, device=device) for _ in range(6)]
 results = {}
 
 

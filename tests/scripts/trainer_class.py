@@ -1,6 +1,10 @@
 """A Trainer class, and a guard at the end."""
 
+import os
+
 import torch
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 
 class Trainer:
@@ -26,8 +30,8 @@ class Trainer:
 
 def main():
     torch.manual_seed(1)
-    model = torch.nn.Linear(8, 1)
-    batches = [(torch.randn(16, 8), torch.randn(16, 1)) for _ in range(4)]
+    model = torch.nn.Linear(8, 1).to(device)
+    batches = [(torch.randn(16, 8, device=device), torch.randn(16, 1, device=device)) for _ in range(4)]
     Trainer(model, torch.optim.Adam(model.parameters()), torch.nn.MSELoss()).fit(batches, 3)
 
 

@@ -1,7 +1,11 @@
 """A transformer with a padding mask, label smoothing and parameter groups."""
 
+import os
+
 import torch
 from torch import nn
+
+device = torch.device(os.environ.get("DEVICE", "cpu"))
 
 torch.manual_seed(41)
 
@@ -19,14 +23,14 @@ class Classifier(nn.Module):
         return self.head(hidden.mean(1))
 
 
-model = Classifier()
+model = Classifier().to(device)
 groups = [{"params": model.head.parameters(), "lr": 1e-2}, {"params": model.encoder.parameters()}]
 optimizer = torch.optim.AdamW(groups, lr=1e-3)
 criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
 for step in range(5):
-    tokens = torch.randint(1, 40, (8, 12))
+    tokens = torch.randint(1, 40, (8, 12), device=device)
     tokens[:, 9 + step % 3 :] = 0
-    loss = criterion(model(tokens), torch.randint(3, (8,)))
+    loss = criterion(model(tokens), torch.randint(3, (8,), device=device))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

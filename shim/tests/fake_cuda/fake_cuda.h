@@ -52,7 +52,8 @@ struct fake_cuda_counters {
 /* Forgets everything, also handles, addresses and the settings below, and cuInit was not called. */
 FAKE_CUDA_API void fake_cuda_reset(uint64_t seed);
 
-/* A power of two, at least the host's page; 2 MiB after a reset. */
+/* A power of two, at least the host's page. After a reset, and for a program that does not know
+ * these functions, what the environment has as FAKE_CUDA_GRANULARITY, or 2 MiB. */
 FAKE_CUDA_API void fake_cuda_set_granularity(size_t bytes);
 /* The device's memory; 1 GiB after a reset. */
 FAKE_CUDA_API void fake_cuda_set_memory(size_t bytes);

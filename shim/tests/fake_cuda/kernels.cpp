@@ -49,6 +49,13 @@ uint64_t tag_at(const Memory& memory, CUdeviceptr address) {
   return tag;
 }
 
+// As the kernel itself does on a real device: how many, and of the first where and what.
+void count_in_host(const Operation& op, CUdeviceptr address, uint64_t found) {
+  auto* counts = static_cast<uint64_t*>(op.host);
+  if (!counts || counts[0]++) return;
+  counts[1] = address, counts[2] = found, counts[3] = op.tag;
+}
+
 void read(Memory& memory, Report& report, uint64_t stream, const Operation& op) {
   bool wrong = false;
   in_chunks(op.bytes, [&](size_t done, size_t n) {
@@ -60,7 +67,9 @@ void read(Memory& memory, Report& report, uint64_t stream, const Operation& op) 
     if (e == expected.end()) return;
     wrong = true;
     size_t offset = done + static_cast<size_t>(f - found.begin());
-    report.wrong_read(wrong_read(stream, op, offset, *e, tag_at(memory, op.address + offset)));
+    uint64_t instead = tag_at(memory, op.address + offset);
+    report.wrong_read(wrong_read(stream, op, offset, *e, instead));
+    count_in_host(op, op.address + offset, instead);
   });
 }
 

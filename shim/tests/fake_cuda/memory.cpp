@@ -34,6 +34,11 @@ Memory::Memory(Report& report, uint64_t seed, Guard guard)
   need(file_ >= 0, "memfd_create");
 }
 
+size_t Memory::first_granularity() {
+  const char* asked = getenv("FAKE_CUDA_GRANULARITY");
+  return asked ? strtoull(asked, nullptr, 10) : size_t{2} << 20;
+}
+
 Memory::~Memory() {
   for (auto& [address, bytes] : reservations_) munmap(pointer(address), bytes);
   close(file_);

@@ -21,7 +21,7 @@ class Memory {
   ~Memory();
   Memory(const Memory&) = delete;
 
-  size_t granularity = size_t{2} << 20;
+  size_t granularity = first_granularity();
   size_t total = size_t{1} << 30;
   size_t taken = 0;
   bool host_access = true;
@@ -46,6 +46,8 @@ class Memory {
   std::vector<std::pair<uint64_t, size_t>> places(CUdeviceptr address, size_t bytes) const;
 
  private:
+  static size_t first_granularity();
+
   struct Handle {
     size_t bytes;
     uint64_t offset;  // in the file

@@ -21,8 +21,9 @@ struct Operation {
   Kind kind = kMark;  // a mark does nothing but pass
   CUdeviceptr address = 0;
   size_t bytes = 0;
-  uint64_t tag = 0;      // kWrite, kRead: the 8 bytes at each multiple of 8
-  void* host = nullptr;  // kToHost, kToDevice
+  uint64_t tag = 0;  // kWrite, kRead: the 8 bytes at each multiple of 8
+  // kToHost, kToDevice: the other end. kRead: where a wrong one is counted and told, or null.
+  void* host = nullptr;
   uint64_t duration = 0;
   std::vector<Position> after{};  // besides what was issued on its stream before
   bool for_memory = false;        // a wait that an allocator makes

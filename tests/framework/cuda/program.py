@@ -246,8 +246,8 @@ def capture(begins: bool) -> None:
 REFUSED = {
     "ipc out": "send tensor.cpu() instead",
     "ipc in": "send tensor.cpu() instead",
-    "checkpoint": "cudagraph_trees = False",
-    "restore": "can't be set back yet",
+    "checkpoint": "no such memory pool",
+    "restore": "no state that its allocator has given",
     "no split": "leave the argument out",
     "use on oom": "leave the argument out",
     "no use on oom": "",

@@ -190,5 +190,6 @@ EXPORTED cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t gra
                                           unsigned long long flags) {
   return cudaGraphInstantiateWithFlags(made, graph, flags);
 }
+EXPORTED cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 EXPORTED cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 EXPORTED cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }

@@ -148,6 +148,18 @@ def benchmark_asks_the_allocator() -> None:
     torch.backends.cudnn.benchmark = False
 
 
+def the_profiler_is_told() -> None:
+    if PLAIN:
+        return
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
+        made = tensor(5 * MIB)
+        del made
+    bytes_of = {event.key: event.self_device_memory_usage for event in profiler.key_averages()}
+    assert bytes_of["aten::empty"] == 5 * MIB, bytes_of
+    assert bytes_of["[memory]"] == -5 * MIB, bytes_of
+
+
 def graphs() -> None:
     graph = torch.cuda.CUDAGraph()
     kept = tensor(3 * MIB)
@@ -268,6 +280,7 @@ for test in (
     out_of_memory,
     a_side_stream_keeps_a_tensor,
     benchmark_asks_the_allocator,
+    the_profiler_is_told,
     pools_of_ones_own,
 ):
     do(1, test)

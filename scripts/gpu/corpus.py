@@ -1,0 +1,220 @@
+"""The scripts of tests/scripts on the GPU: each beside a different one under `gpushare run`, against plain python.
+
+They compute where DEVICE says. What has no use for a GPU (signals, files, child processes) runs beside the others
+all the same, last, and is listed as such.
+"""
+
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import jobs, programs
+from .processes import LEAST_S, NO_TIME, Ended, at_once, started
+from .runner import Row
+
+FOLDER = Path(__file__).parent.parent.parent / "tests" / "scripts"
+BUDGET = "2GiB"
+LIMIT_S = 90.0
+SEED = "GPUSHARE_TEST_SEED"  # as for the tests on the CPU
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a script printed, how it ended, and the files that it left, by name."""
+
+    ended: Ended
+    files: dict[str, bytes]
+
+    def differences(self, other: "Result") -> dict[str, bool]:
+        """Claims: this one is equal to what plain python gave."""
+        mine, its = self.ended, other.ended
+        told = f"exit code {its.code}" + ("" if mine.code == its.code else f", but it is {mine.code}")
+        unequal = sorted(
+            name for name in self.files | other.files if self.files.get(name) != other.files.get(name)
+        )
+        return {
+            f"stdout is the same{jobs.difference(its.output, mine.output)}": mine.output == its.output,
+            told: mine.code == its.code,
+            f"files are the same{unequal or ''}": not unequal,
+        }
+
+
+@dataclass
+class Machine:
+    """Where they run, and until when."""
+
+    device: str = "cuda"
+    deadline: float = 0.0
+    folder: Path = field(default_factory=Path)
+
+    @property
+    def left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def started(self, command: list[str], folder: Path) -> Ended:
+        return started(
+            command, LIMIT_S, self.deadline, programs.python_path(), {"DEVICE": self.device}, folder
+        )
+
+
+def computes(name: str) -> bool:
+    """Whether it asks where it is to compute."""
+    return "DEVICE" in (FOLDER / f"{name}.py").read_text()
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Each script with a different one, those that compute first; drawn anew each time, unless SEED says how."""
+    draw = random.Random(os.environ.get(SEED))
+    found: list[tuple[str, str]] = []
+    names = sorted(path.stem for path in FOLDER.glob("*.py"))
+    for kind in (True, False):
+        drawn = [name for name in names if computes(name) is kind]
+        draw.shuffle(drawn)
+        found += zip(drawn[::2], drawn[1::2], strict=False)
+        found += [(drawn[-1], drawn[0])] if len(drawn) % 2 else []
+    return found
+
+
+def count() -> int:
+    return 2 * len(pairs())
+
+
+def run(deadline: float, why: str = "") -> Iterator[Row]:
+    """Two rows for each pair; what has no time left is not checked, and nothing is if there is a `why`."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(deadline=deadline, folder=Path(folder))
+        yield from run_pairs(pairs(), machine, why or jobs.missing())
+
+
+def run_pairs(pairs: list[tuple[str, str]], machine: Machine, why: str = "") -> Iterator[Row]:
+    """Some pairs at once, each behind its scripts in plain python."""
+    with ThreadPoolExecutor(at_once()) as pool:
+        begun = []
+        for number, pair in enumerate(pairs):
+            rows = [_row(name, other, why) for name, other in (pair, pair[::-1])]
+            folder = machine.folder / str(number)
+            future: Future[None] | None = None
+            if not why:
+                future = pool.submit(_run_pair, pair, rows, machine, folder)
+            begun.append((rows, future))
+        try:
+            for rows, future in begun:
+                if future:
+                    future.result()
+                yield from rows
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _row(name: str, other: str, why: str) -> Row:
+    where = "" if computes(name) else "; it stays on the CPU"
+    return Row(name, f"beside {other}: output, exit code and files are those of plain python{where}", why=why)
+
+
+def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> None:
+    if machine.left_s < LEAST_S:
+        for row in rows:
+            row.why = NO_TIME
+        return
+    begin = time.monotonic()
+    alone = {name: plain(name, machine, folder) for name in pair}
+    for row in rows:
+        if alone[row.name].ended.code is None:
+            row.why = f"plain python did not end it within {alone[row.name].ended.limit_s:.0f} s"
+    if not any(row.why for row in rows):
+        together, summary = _together(pair, machine, folder)
+        for row in rows:
+            _judge(row, alone[row.name], together[row.name], summary, machine, folder)
+    for row in rows:
+        row.why = row.why or ("" if row.claims else "what it runs beside could not be run in plain python")
+        row.seconds = round(time.monotonic() - begin, 2)
+
+
+def plain(name: str, machine: Machine, folder: Path) -> Result:
+    """In a directory that has the same name in every run, since scripts may print it."""
+    script = _copy(name, folder)
+    ended = machine.started([sys.executable, str(script)], script.parent)
+    result = Result(ended, _written(script.parent))
+    shutil.rmtree(script.parent)
+    return result
+
+
+def _copy(name: str, folder: Path) -> Path:
+    at = folder / name
+    at.mkdir(parents=True)
+    return Path(shutil.copy(FOLDER / f"{name}.py", at / f"{name}.py"))
+
+
+def _written(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def _together(
+    pair: tuple[str, str], machine: Machine, folder: Path
+) -> tuple[dict[str, Result], dict[str, Any]]:
+    tables = []
+    for name in pair:
+        script = _copy(name, folder)
+        tables.append(f"[[job]]\ncommand = '{script}'\ncwd = '{script.parent}'\n")
+    (folder / "jobs.toml").write_text("".join(tables))
+    command = [sys.executable, "-m", "gpushare", "run", "-f", "jobs.toml", "--log-dir", "logs", "--no-live"]
+    command += ["--summary", "summary.json", "--budget", BUDGET, "--device", machine.device]
+    ended = machine.started(command, folder)
+    summary: dict[str, Any] = {"jobs": [], "ended": ended}
+    if (folder / "summary.json").exists():
+        summary |= json.loads((folder / "summary.json").read_text())
+    codes = {job["name"]: job["exit_code"] for job in summary["jobs"]}
+    results = {}
+    for name in pair:
+        log = folder / "logs" / f"{name}.out"
+        output = log.read_bytes() if log.exists() else b""
+        errors = log.with_suffix(".err")
+        said = errors.read_text(errors="replace") if errors.exists() else ""
+        results[name] = Result(Ended(codes.get(name), output, said, ended.limit_s), _written(folder / name))
+        shutil.rmtree(folder / name)
+    return results, summary
+
+
+def _judge(
+    row: Row, alone: Result, together: Result, summary: dict[str, Any], machine: Machine, folder: Path
+) -> None:
+    ended: Ended = summary["ended"]
+    if ended.code is None and machine.left_s < 0:
+        row.why = NO_TIME
+        return
+    if not summary["jobs"]:
+        row.claims[f"gpushare ends by itself; code {ended.code}, its last words: {ended.last_words}"] = False
+    row.claims |= together.differences(alone)
+    job = next((one for one in summary["jobs"] if one["name"] == row.name), None)
+    if job and computes(row.name):
+        row.figures["held_peak_bytes"] = job["held_peak_bytes"]
+        row.claims["it has memory on the device"] = job["held_peak_bytes"] > 0
+    told = jobs.difference(alone.ended.errors.encode(), together.ended.errors.encode())
+    if told:
+        row.figures["stderr"] = f"differs{told[:200]}"
+    if not all(row.claims.values()) and (why := _unsteady(row.name, alone, machine, folder)):
+        row.why, row.verdict = why, "not checked"
+        return
+    row.verdict = "true" if all(row.claims.values()) else "false"
+
+
+def _unsteady(name: str, alone: Result, machine: Machine, folder: Path) -> str:
+    """A difference counts as ours only where plain python makes none. What it can't be asked is not known."""
+    for _ in range(jobs.AGAIN):
+        again = plain(name, machine, folder)
+        if again.ended.code is None:
+            return "it differs from plain python; whether plain python differs from itself, there was no time to see"
+        unequal = [what for what, holds in again.differences(alone).items() if not holds]
+        if unequal:
+            return f"plain python itself does not do the same twice: {unequal[0]}"
+    return ""

@@ -1,0 +1,102 @@
+"""The parts of the check, in the order of their value, and the time that each may take."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import bench, build, corpus, facts, jobs, programs, runner, stress, suite
+from .checks import checks_of
+from .libraries import Builds
+from .runner import Row
+
+
+@dataclass
+class Given:
+    """What the command was told: where results are written, and which facts alone are checked."""
+
+    out: Path
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """`start` gives how many rows there will be, and the rows: until a deadline, or not checked for a reason."""
+
+    name: str
+    title: str
+    help: str
+    limit_s: float
+    start: Callable[[Given], tuple[int, Callable[[float, str], Iterator[Row]]]]
+    builds: bool = True  # it needs the shim
+
+
+def _facts(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    checks = [one for one in checks_of(facts.MODULES) if not given.only or one.name in given.only]
+    needed = sorted({library for check in checks for library in check.libraries})
+
+    def rows(deadline: float, why: str) -> Iterator[Row]:
+        with tempfile.TemporaryDirectory() as folder:
+            builds = Builds(needed, Path(folder))
+            try:
+                yield from runner.run(checks, builds, deadline)
+            finally:
+                builds.abandon()
+
+    return len(checks), rows
+
+
+def _bench(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    benchmark = bench.Benchmark(given.out)
+    return len(benchmark.names), benchmark.run
+
+
+BUILD = Part(
+    "build",
+    "What the check needs, built here",
+    "",
+    120,
+    lambda _: (build.COUNT, lambda deadline, _: build.run(deadline)),
+    builds=False,
+)
+# Facts first: what all else rests on. Then, from small to large, whether it works at all, and for whom. What a part
+# does not take goes to those behind it, and at last to the benchmark, which has more rows than time in any case.
+PARTS = (
+    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 110, _facts, builds=False),
+    Part(
+        "bridge",
+        "The allocator on this GPU",
+        "computing through the shim's allocator",
+        40,
+        lambda _: (programs.COUNT, programs.run),
+    ),
+    Part(
+        "jobs",
+        "Jobs on this GPU, by the command",
+        "scripts by `gpushare run`, and in plain python",
+        80,
+        lambda _: (jobs.COUNT, jobs.run),
+    ),
+    Part(
+        "stress",
+        "Streams of several jobs at once",
+        "no byte is seen by two owners, on real streams",
+        45,
+        lambda _: (stress.COUNT, stress.run),
+    ),
+    Part(
+        "tests",
+        "The tests that need a GPU",
+        "those marked `gpu`, by pytest",
+        100,
+        lambda _: (len(suite.names()), suite.run),
+    ),
+    Part(
+        "corpus",
+        "The corpus of scripts on this GPU",
+        "tests/scripts, each beside a different one, against plain python",
+        70,
+        lambda _: (corpus.count(), corpus.run),
+    ),
+    Part("bench", "The benchmark on this GPU", "scripts/bench/gpu.py; the last part", 90, _bench),
+)

@@ -1,0 +1,102 @@
+"""Processes of the check: each with a time limit, files of its own, and nothing left behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+NO_TIME = "no time was left"
+LEAST_S = 20.0  # a process that has less is not started
+# Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
+WORKSPACES = ":16:8"
+_running: set[subprocess.Popen[bytes]] = set()
+PROCESSORS_EACH = 2  # imports and the libraries' start take most of a short process's time
+MOST_AT_ONCE = 8  # their memory is the device's as well
+
+
+def at_once() -> int:
+    """How many processes run beside each other, where their times are not what is measured."""
+    return max(1, min(MOST_AT_ONCE, (os.cpu_count() or 1) // PROCESSORS_EACH))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`code` is None if it did not end within `limit_s`. `errors` is its stderr."""
+
+    code: int | None
+    output: bytes
+    errors: str
+    limit_s: float
+
+    @property
+    def last_words(self) -> str:
+        return self.errors.strip().replace("\n", " | ")[-500:]
+
+
+def started(
+    command: list[str],
+    limit_s: float,
+    deadline: float,
+    path: str,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Ended:
+    """Run it until `deadline` (time.monotonic) at most, with PYTHONPATH `path`, in `folder`."""
+    left = max(0.0, min(limit_s, deadline - time.monotonic()))
+    fixed = {"CUBLAS_WORKSPACE_CONFIG": WORKSPACES, "PYTHONPATH": path, **(environment or {})}
+    with (
+        tempfile.TemporaryDirectory() as state,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        fixed |= {"XDG_STATE_HOME": state, "XDG_CACHE_HOME": cache(Path(state))}
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **fixed},
+            cwd=folder,
+            start_new_session=True,
+        )
+        code: int | None = None
+        _running.add(process)
+        try:
+            code = process.wait(max(1.0, left))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            kill(process)
+            _running.discard(process)
+        out.seek(0)
+        err.seek(0)
+        return Ended(code, out.read(), err.read().decode(errors="replace"), left)
+
+
+def cache(folder: Path) -> str:
+    """One without profiles of earlier runs; the bridge is where it is always kept."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpushare" / "bridge"
+    kept.mkdir(parents=True, exist_ok=True)
+    made = folder / "cache"
+    (made / "gpushare").mkdir(parents=True)
+    (made / "gpushare" / "bridge").symlink_to(kept)
+    return str(made)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """With what it has started in its session; gpushare's host has one of its own, and ends with its parent."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+
+
+def kill_all() -> None:
+    """What `started` waits for, in any thread."""
+    for process in tuple(_running):
+        kill(process)

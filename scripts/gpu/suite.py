@@ -1,0 +1,159 @@
+"""The tests that need a GPU (marked `gpu`), by pytest; those of a file that has none are not even imported."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from . import jobs, processes, programs, pytest_rows
+from .runner import Row
+
+MARK = re.compile(r"\bmark\.gpu\b")
+STATEMENT = "the test passes"
+LOOKS_S = 0.3
+COUNT_LIMIT_S = 60.0
+VERDICTS = {"passed": "true", "failed": "false", "skipped": "not checked"}
+
+
+def files(tests: Path | None = None) -> list[Path]:
+    """Those with a test that is marked: others may need packages that are not there."""
+    found = sorted((tests or programs.ROOT / "tests").rglob("test_*.py"))
+    return [path for path in found if MARK.search(path.read_text())]
+
+
+def command(chosen: str, *options: str) -> list[str]:
+    """Of those files, the tests whose marks are so."""
+    found = [str(path) for path in files()]
+    return [sys.executable, "-m", "pytest", "-m", chosen, "-q", "-p", "no:cacheprovider", *options, *found]
+
+
+@cache
+def groups() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tests that may run beside each other, and those that measure the whole device."""
+    return _collected("gpu and not alone"), _collected("gpu and alone")
+
+
+def _collected(chosen: str) -> tuple[str, ...]:
+    path = os.pathsep.join((str(programs.ROOT / "scripts"), programs.python_path()))
+    deadline = time.monotonic() + COUNT_LIMIT_S
+    listed = command(chosen, "--collect-only")
+    ended = processes.started(listed, COUNT_LIMIT_S, deadline, path, folder=programs.ROOT)
+    return tuple(re.findall(r"^tests/\S+::.*$", ended.output.decode(errors="replace"), re.MULTILINE))
+
+
+def names() -> tuple[str, ...]:
+    """The tests that there are; one for all where pytest can't say."""
+    return sum(groups(), ()) or ("tests",)
+
+
+def run(deadline: float, why: str = "") -> Iterator[Row]:
+    """A row for each test, as it ends."""
+    why = why or jobs.missing()
+    told: set[str] = set()
+    if not why:
+        words: list[str] = []
+        beside, alone = groups()
+        parallel = processes.at_once()
+        for tests in ([beside[one::parallel] for one in range(parallel)], [alone]):
+            for row in _rows([some for some in tests if some], deadline, words):
+                told.add(row.name)
+                yield row
+        ended = f"pytest ended before it: {' '.join(words)[-300:]}"
+        why = processes.NO_TIME if time.monotonic() >= deadline else ended
+    for name in names():
+        if short(name) not in told:
+            yield Row(short(name), STATEMENT, why=why)
+
+
+def short(test: str) -> str:
+    """Without the folder."""
+    return test.removeprefix("tests/")
+
+
+def _rows(groups: list[tuple[str, ...]], deadline: float, words: list[str]) -> Iterator[Row]:
+    """Of a pytest for each group, at once; killed at the deadline, with what they have started. Their last words."""
+    with tempfile.TemporaryDirectory() as folder:
+        sessions = [Session(tests, Path(folder) / str(number)) for number, tests in enumerate(groups)]
+        try:
+            running = True
+            while running:
+                running = any(one.runs for one in sessions) and time.monotonic() < deadline
+                for one in sessions:
+                    yield from map(_row, one.new())
+                time.sleep(LOOKS_S if running else 0)
+        finally:
+            for one in sessions:
+                processes.kill(one.process)
+                words.append(one.last_words)
+
+
+class Session:
+    """A pytest that runs some tests and writes a row for each."""
+
+    def __init__(self, tests: tuple[str, ...], folder: Path) -> None:
+        folder.mkdir()
+        self._written, self._told = folder / "rows", 0
+        path = os.pathsep.join((str(programs.ROOT / "scripts"), programs.python_path()))
+        options = (
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "gpu.pytest_rows",
+            "--basetemp",
+            f"{folder}/temporary",
+        )
+        self._said = folder / "said"
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env={**os.environ, "PYTHONPATH": path, pytest_rows.FILE: str(self._written)},
+                cwd=programs.ROOT,
+                start_new_session=True,
+            )
+
+    @property
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def last_words(self) -> str:
+        return " ".join(self._said.read_text(errors="replace").split())[-150:]
+
+    def new(self) -> list[dict[str, Any]]:
+        """What was not told before."""
+        new = _read(self._written)[self._told :]
+        self._told += len(new)
+        return new
+
+
+def _read(written: Path) -> list[dict[str, Any]]:
+    """What tests have told, but for a line that is not whole yet."""
+    with contextlib.suppress(FileNotFoundError):
+        lines = written.read_text().splitlines(keepends=True)
+        told = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [one for one in told if "test" in one]
+    return []
+
+
+def _row(told: dict[str, Any]) -> Row:
+    row = Row(short(told["test"]), STATEMENT, VERDICTS[told["outcome"]])
+    row.seconds = round(told["seconds"], 2)
+    if told["outcome"] == "skipped":
+        row.why = " ".join(told["why"].split()).removeprefix("Skipped: ")
+    elif told["outcome"] == "failed":
+        row.claims[f"it passes; {' '.join(told['why'].split())[-400:]}"] = False
+    else:
+        row.claims["it passes"] = True
+    return row

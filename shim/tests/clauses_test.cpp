@@ -1,0 +1,256 @@
+// Each clause of what keeps memory safe where another one seldom speaks first: the check itself,
+// who may set up or overrun, what keeps a door shut, and when a smaller budget has come. One short
+// schedule each, under a virtual clock.
+#include "../src/simulation.h"
+#include "check.h"
+
+using namespace gpushare;
+using Answer = Simulation::Answer;
+
+namespace {
+
+constexpr uint64_t kPage = 4096, kSecond = 1000000000;
+
+// Rises in two steps to its peak.
+uint32_t begin(Simulation& s, uint32_t peak, uint64_t residue = 0) {
+  std::vector<uint32_t> held = {peak / 2, peak, peak / 2};
+  uint32_t id = s.begin_job(std::move(held), {0, kSecond, 2 * kSecond}, residue);
+  CHECK(id > 0);
+  return id;
+}
+
+void rise(Simulation& s, uint32_t id, uint32_t peak) {
+  CHECK(s.hold(id, peak / 2) == Answer::kGo && s.hold(id, peak) == Answer::kGo);
+}
+
+uint64_t waited(Simulation& s, uint32_t id, Why why) {
+  return s.telemetry().slot(id, static_cast<Slot>(uint32_t{kWaitedNs} + why - 1));
+}
+
+// Two of the hundred pages are headroom, which no step within its claim may use.
+void the_headroom_is_left() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 78);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  rise(s, a, 60);
+  CHECK(s.hold(b, 39) == Answer::kWaits);
+  s.free_down_to(a, 59);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// More than claimed is there for both, but what the first one will come to is not known.
+void one_overruns_at_a_time() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 20), b = begin(s, 20);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 22) == Answer::kGo);
+  CHECK(s.hold(b, 22) == Answer::kWaits);
+  s.set_time(kSecond);
+  s.free_down_to(a, 0);
+  CHECK(s.look(b) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kGo);  // its iteration is over
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK(waited(s, b, kOverran) > 0);
+}
+
+// Two kinds, told apart by their first allocations: one of 6 pages that keeps nothing, and one of
+// `peak` that keeps `residue`.
+uint32_t begin_of_two_kinds(Simulation& s, uint32_t peak, uint32_t residue) {
+  uint32_t id = s.begin_job(std::vector<uint32_t>(30, peak), std::vector<uint64_t>(30, 0), residue);
+  for (bool small : {false, true, false, true, false, true}) {
+    CHECK(s.door(id) == Answer::kGo);
+    s.free_down_to(id, 0);
+    for (int n = 0; n < 24; ++n) CHECK(s.hold(id, small ? 5 : 7) == Answer::kGo);
+    for (int n = 0; n < 6; ++n) CHECK(s.hold(id, small ? 6 : peak) == Answer::kGo);
+    s.free_down_to(id, small ? 0 : residue);
+  }
+  return id;
+}
+
+void begin_the_small_kind(Simulation& s, uint32_t id) {
+  CHECK(s.door(id) == Answer::kGo);
+  for (int n = 0; n < 24; ++n) CHECK(s.hold(id, 5) == Answer::kGo);
+  CHECK(s.hold(id, 6) == Answer::kGo);
+}
+
+// An iteration of a small kind may keep as much all the same as one of another kind has kept, so it
+// claims that. Else what it keeps would be taken from what is there, and more, which leaves next to
+// infinite room.
+void a_claim_covers_what_is_kept() {
+  Simulation s(Policy::kZico, kPage, 40);
+  uint32_t a = begin_of_two_kinds(s, 30, 20);
+  begin_the_small_kind(s, a);
+  uint32_t b = begin(s, 8, 2), c = s.begin_job({}, {}, 0);
+  CHECK(s.governor().try_charge(c, 27, true));  // with a lock in hand that others may want
+  CHECK(s.door(b) == Answer::kWaits);           // six pages are left, and one of headroom
+  s.governor().uncharge(c, 27);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// Once an iteration holds more than the kind that it was taken for, it claims what all kinds do.
+void a_mistaken_kind_claims_what_all_do() {
+  Simulation s(Policy::kZico, kPage, 60);
+  uint32_t a = begin_of_two_kinds(s, 50, 0);
+  begin_the_small_kind(s, a);
+  uint32_t b = begin(s, 45);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 15) == Answer::kGo);
+  CHECK(s.hold(a, 15) == Answer::kWaits);  // of 50, and b needs 30 more
+  s.end_job(b);
+  CHECK(s.look(a) == Answer::kGo && s.hold(a, 50) == Answer::kGo);
+  CHECK(s.telemetry().slot(a, kOverruns) == 0);
+}
+
+// Job b was interrupted, so that its door opens; what it holds is not counted on to come back.
+void what_is_not_known_comes_back_to_nobody() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 80), b = s.begin_job({}, {}, 0);
+  CHECK(s.door(a) == Answer::kGo);
+  s.governor().cancel(b);
+  CHECK(s.door(b) == Answer::kGo && s.hold(b, 50) == Answer::kGo);
+  CHECK(s.hold(a, 40) == Answer::kWaits);
+  s.end_job(b);
+  CHECK(s.look(a) == Answer::kGo);
+}
+
+// Each of the others could run beside what job b takes, once the other one is at its door.
+void a_set_up_waits_for_iterations_under_way() {
+  Simulation s(Policy::kZico, kPage, 130);
+  uint32_t a = begin(s, 60), c = begin(s, 60), b = begin(s, 20);
+  for (uint32_t id : {a, c}) {
+    CHECK(s.door(id) == Answer::kGo);
+    rise(s, id, 60);
+  }
+  CHECK(s.hold(b, 20) == Answer::kWaits);
+  CHECK_EMPTY(s.check());
+  s.free_down_to(a, 30);
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK_EMPTY(s.check());
+}
+
+void nobody_starts_beside_one_that_is_measured() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = s.begin_job({}, {}, 0), b = begin(s, 20);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  s.set_time(kSecond);
+  s.end_job(a);
+  CHECK(s.look(b) == Answer::kGo && waited(s, b, kMeasured) > 0);
+}
+
+// Job a has exceeded its claim by more than headroom may become.
+void nobody_starts_beside_one_that_is_not_trusted() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 20), b = begin(s, 20);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 40) == Answer::kGo);
+  s.free_down_to(a, 0);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  s.end_job(a);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
+// Job c would fit, but would take what job b waits for.
+void memory_comes_before_doors() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 4);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  rise(s, a, 60);
+  CHECK(s.hold(b, 30) == Answer::kGo && s.hold(b, 60) == Answer::kWaits);
+  CHECK(s.door(c) == Answer::kWaits);
+  s.set_time(kSecond);
+  s.free_down_to(a, 0);
+  CHECK(s.look(b) == Answer::kGo && s.look(c) == Answer::kGo);
+  CHECK(waited(s, c, kMemoryFirst) > 0);
+}
+
+// Job b starts apart from the others, which overlap without a gap; each of them starts once more
+// before it, and no more.
+void a_door_is_reserved_for_who_was_passed() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = begin(s, 60), c = begin(s, 60), b = begin(s, 60);
+  s.set_permits({{b, a, {true, kNever, 0}}, {b, c, {true, kNever, 0}}});
+  CHECK(s.door(a) == Answer::kGo && s.door(c) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kGo && s.door(c) == Answer::kGo);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kWaits);
+  CHECK(s.door(c) == Answer::kGo);  // beside job b, which went first
+  CHECK(s.look(b) == Answer::kGo && s.most_passed(b) == 1);
+}
+
+// What an iteration that is measured needs may not fit.
+void a_cut_waits_for_what_is_measured() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = s.begin_job({}, {}, 0);
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 10) == Answer::kGo);
+  CHECK_EMPTY(s.set_budget(60));
+  CHECK(s.governor().pool_state().budget == 100);
+  CHECK(s.hold(a, 80) == Answer::kGo);
+  s.free_down_to(a, 0);
+  CHECK(s.governor().pool_state().budget == 100);
+  CHECK(s.door(a) == Answer::kGo);  // the cut came at its door
+  CHECK(s.governor().pool_state().budget == 60);
+}
+
+// What was copied out has to come back, with what it asked for.
+void a_cut_waits_for_what_is_away() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 40), b = begin(s, 40);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(b, 40) == Answer::kGo && s.hold(a, 60) == Answer::kGo);
+  CHECK(s.hold(a, 70) == Answer::kWaits && s.hold(b, 60) == Answer::kWaits);
+  for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * 10000000), s.tick();
+  CHECK(s.look(b) == Answer::kGo && s.telemetry().slot(a, kCopiesOut) == 1);
+  CHECK_EMPTY(s.set_budget(65));
+  CHECK(s.governor().pool_state().budget == 100);
+  s.end_job(b);
+  s.tick();
+  CHECK(s.look(a) == Answer::kGo);
+}
+
+// Job a has come to need more than the budget that is waited for, though at their doors the two
+// hold nothing.
+void a_cut_that_a_need_outgrew_is_taken_back() {
+  Simulation s(Policy::kZico, kPage, 150);
+  uint32_t a = begin(s, 60), b = begin(s, 65);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(b, 32) == Answer::kGo && s.hold(b, 65) == Answer::kGo);
+  CHECK_EMPTY(s.set_budget(66));
+  CHECK(s.hold(a, 70) == Answer::kGo);
+  s.free_down_to(a, 0);
+  CHECK(s.door(a) == Answer::kWaits);
+  s.end_job(b);
+  PoolState after = s.governor().pool_state();
+  CHECK(after.budget == 150 && after.cuts_given_up == 1 && after.cut_needs == 70);
+  CHECK(s.look(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
+}
+
+// What an iteration has held beyond its claim, the next one will claim.
+void a_cut_leaves_room_for_what_was_held_just_now() {
+  Simulation s(Policy::kZico, kPage, 150);
+  uint32_t a = begin(s, 60);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.hold(a, 70) == Answer::kGo);
+  s.free_down_to(a, 0);
+  CHECK(s.set_budget(66).find("the jobs need at least") != std::string::npos);
+  CHECK_EMPTY(s.set_budget(70));
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
+}
+
+}  // namespace
+
+int main() {
+  the_headroom_is_left();
+  one_overruns_at_a_time();
+  a_claim_covers_what_is_kept();
+  a_mistaken_kind_claims_what_all_do();
+  what_is_not_known_comes_back_to_nobody();
+  a_set_up_waits_for_iterations_under_way();
+  nobody_starts_beside_one_that_is_measured();
+  nobody_starts_beside_one_that_is_not_trusted();
+  memory_comes_before_doors();
+  a_door_is_reserved_for_who_was_passed();
+  a_cut_waits_for_what_is_measured();
+  a_cut_waits_for_what_is_away();
+  a_cut_that_a_need_outgrew_is_taken_back();
+  a_cut_leaves_room_for_what_was_held_just_now();
+  puts("clauses: ok");
+}

@@ -1,0 +1,210 @@
+// A job that waits with a lock in hand, and one that sleeps until it gets that lock: the sleeper
+// makes way. Each of these takes the seconds that the governor waits for, so all run at once.
+#include <functional>
+#include <semaphore>
+
+#include "wedge.h"
+
+namespace {
+
+constexpr milliseconds kAWhile{200}, kLonger{8000};
+
+// A lock as the interpreter takes it for a job, a semaphore: who has to wait for it rests.
+struct Lock {
+  Governor& governor;
+  std::binary_semaphore free{1};
+
+  void take(uint32_t id) {
+    while (!free.try_acquire()) {
+      governor.begin_rest(id);
+      free.acquire();
+      if (governor.end_rest(id)) return;
+      free.release();
+      governor.rest_until_back(id);
+    }
+  }
+  void give() { free.release(); }
+};
+
+// Of a job whose other thread sleeps: it looks at something now and then.
+struct Monitor {
+  std::atomic<bool> ending{false};
+  std::thread thread;
+
+  Monitor(Governor& governor, uint32_t id, std::function<void()> look) {
+    governor.thread_enters(id);
+    thread = std::thread([this, &governor, id, look] {
+      while (!ending) {
+        governor.begin_rest(id);
+        std::this_thread::sleep_for(milliseconds(2));
+        if (!governor.end_rest(id)) governor.rest_until_back(id);
+        look();
+      }
+      governor.thread_leaves(id);
+    });
+  }
+  void end() { ending = true, thread.join(); }
+};
+
+void until(const std::function<bool()>& so) {
+  for (int n = 0; n < 50000 && !so(); ++n) std::this_thread::sleep_for(milliseconds(1));
+  CHECK(so());
+}
+
+// Job 1 waits for memory that job 2 has. That stays away as long as it sleeps, though there is room
+// again, and comes back with every byte.
+void who_waits_for_memory() {
+  Wedge wedge;
+  Telemetry& telemetry = wedge.w.telemetry;
+  Lock lock{wedge.w.governor};
+  lock.take(1);
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    while (!wedge.one.pages.empty()) wedge.one.give();
+    std::this_thread::sleep_for(kAWhile);
+    CHECK(telemetry.slot(2, kState) == kIsCopiedOut);
+    lock.give();
+    until([&] { return telemetry.slot(2, kCopiedOut) == 0; });
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    lock.take(2);
+    CHECK(telemetry.slot(2, kCopiedOut) == 0);
+    wedge.two.end();
+  });
+  wedge.join();
+  CHECK(telemetry.slot(1, kCopiesOut) == 0 && telemetry.slot(2, kCopiesOut) == 1);
+}
+
+// That may wake at any time, and is there when the job's memory is.
+void beside_a_thread_that_sleeps_now_and_then() {
+  Wedge wedge;
+  Lock lock{wedge.w.governor};
+  uint64_t* first = wedge.two.words(wedge.two.pages[0]);
+  Monitor monitor(wedge.w.governor, 2, [first, mark = first[0]] { CHECK(first[1] == mark + 1); });
+  lock.take(1);
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    lock.give();
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    lock.take(2);
+    monitor.end();
+    wedge.two.end();
+  });
+  wedge.join();
+  CHECK(wedge.w.telemetry.slot(2, kCopiesOut) >= 1);
+}
+
+// Job 2 is in its iteration, with all that it claims, and sleeps for the lock until job 1 has done
+// `work` with that in hand.
+void while_the_other_sleeps(Policy policy, uint32_t claim, void (*work)(WritingJob&)) {
+  World w(policy, 40);
+  Lock lock{w.governor};
+  std::vector<WritingJob> jobs = begun(w, 2);
+  claims(jobs[1], claim, 0);
+  w.governor.mark(2), w.governor.pass_door(2);
+  for (uint32_t n = 0; n < claim; ++n) jobs[1].take();
+  lock.take(1);
+  std::thread first([&] {
+    work(jobs[0]);
+    lock.give();
+    jobs[0].end();
+  });
+  std::thread second([&] {
+    lock.take(2);
+    jobs[1].end();
+  });
+  first.join(), second.join();
+  CHECK(w.telemetry.slot(1, kCopiesOut) == 0 && w.telemetry.slot(2, kCopiesOut) == 1);
+  CHECK_EMPTY(w.governor.check());
+}
+
+void who_waits_at_its_door() {
+  while_the_other_sleeps(Policy::kTemporal, 18, [](WritingJob& job) {
+    claims(job, 18, 0);
+    job.iterate(18, 0);
+  });
+}
+
+// Step by step, what it takes before its first iteration; job 2 comes back when that has ended.
+void who_sets_up() {
+  while_the_other_sleeps(Policy::kZico, 30, [](WritingJob& job) {
+    for (int n = 0; n < 20; ++n) job.take();
+  });
+}
+
+// As in an import, and in a second: it does not wait for longer than two.
+void who_has_a_lock_that_is_known() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  Lock lock{governor};
+  lock.take(1);
+  wedge.threads.emplace_back([&] {
+    governor.charge(1, 10, true, 10 * kPage);
+    governor.uncharge(1, 10);
+    lock.give();
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    lock.take(2);
+    wedge.two.end();
+  });
+  wedge.join();
+  CHECK(wedge.w.telemetry.slot(2, kCopiesOut) == 1);
+}
+
+// A sleep that blocks of other threads interrupt is none, nor one that is short.
+void who_does_something_stays() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  Monitor monitor(governor, 2, [&] { ++governor.account(2).allocations; });
+  std::atomic<bool> has_it{false};
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    has_it = true;
+    wedge.one.end();
+  });
+  governor.begin_rest(2);
+  std::this_thread::sleep_for(kLonger);
+  CHECK(governor.end_rest(2) && !has_it);
+  monitor.end();
+  CHECK(wedge.w.telemetry.slot(2, kCopiesOut) == 0);
+  wedge.two.end();
+  wedge.join();
+}
+
+// The third job's iterations end, so it is not for the sleeper that job 1 waits at its door.
+void who_sleeps_beside_an_iteration_that_goes_on_stays() {
+  World w(Policy::kTemporal, 40);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  for (WritingJob& job : jobs) claims(job, 9, 0);
+  jobs[1].take();
+  w.governor.begin_rest(2);
+  w.governor.mark(3), w.governor.pass_door(3);
+  std::thread first([&] { jobs[0].iterate(9, 0); });
+  for (milliseconds past{0}; past < kLonger; past += kAWhile) {
+    jobs[2].take(), jobs[2].give();
+    ++w.governor.account(3).allocations;
+    std::this_thread::sleep_for(kAWhile);
+  }
+  CHECK(w.telemetry.slot(2, kCopiesOut) == 0);
+  CHECK(w.governor.end_rest(2));
+  for (WritingJob* job : {&jobs[2], &jobs[1]}) job->end();
+  first.join();
+  jobs[0].end();
+  CHECK_EMPTY(w.governor.check());
+}
+
+}  // namespace
+
+int main() {
+  std::vector<std::thread> threads;
+  for (auto test : {who_waits_for_memory, beside_a_thread_that_sleeps_now_and_then,
+                    who_waits_at_its_door, who_sets_up, who_has_a_lock_that_is_known,
+                    who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays})
+    threads.emplace_back(test);
+  for (auto& t : threads) t.join();
+  printf("sleepers: ok\n");
+}
