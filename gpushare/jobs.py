@@ -16,6 +16,7 @@ from gpushare.errors import UsageError
 # Who goes first of the jobs that wait (`scheduling/order.py`).
 FIFO, FAIR, SRTF, PRIORITY = "fifo", "fair", "srtf", "priority"
 ORDERS = (FIFO, FAIR, SRTF, PRIORITY)
+MOST_PRIORITY = 10**9  # the shim's ranks have 64 bits
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def load_job_file(path: Path) -> list[JobSpec]:
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8")).get("job", [])
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no TOML, no text, or a number of more digits than Python takes
         raise UsageError(f"the job file {path} can't be read: {error}") from None
     if not isinstance(tables, list) or not tables:
         raise UsageError(f"the job file {path} has no [[job]] table")
@@ -103,7 +104,7 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
     for key, value in table.items():
         if key not in _TYPES:
             raise UsageError(f"{where} has an unknown key {key!r}; known are {', '.join(_TYPES)}")
-        if not isinstance(value, _TYPES[key]):
+        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
             raise UsageError(f"{where}: {key} must be a {_TYPES[key].__name__}, but got {value!r}")
     if (name := table.get("name")) is not None and not _can_name_files(name):
         raise UsageError(
@@ -117,7 +118,8 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
         raise UsageError(f"{where}: the directory {cwd} does not exist")
     spec = parse_job(table["command"], cwd)
     env = {str(k): str(v) for k, v in table.get("env", {}).items()}
-    return replace(spec, name=table.get("name", spec.name), env=env, priority=table.get("priority", 0))
+    priority = _in_range(table.get("priority", 0), f"{where}: priority")
+    return replace(spec, name=table.get("name", spec.name), env=env, priority=priority)
 
 
 def _can_name_files(name: str) -> bool:
@@ -140,21 +142,32 @@ def with_unique_names(specs: Sequence[JobSpec]) -> list[JobSpec]:
 
 
 def with_priorities(specs: Sequence[JobSpec], texts: Sequence[str]) -> list[JobSpec]:
-    """The same jobs with the priorities of NAME=N; the last one of a name counts.
+    """The same jobs with the priorities of NAME=N.
 
-    :raises UsageError: it is not of that form, or there is no such job.
+    :raises UsageError: it is not of that form, there is no such job, or it has two.
     """
     given: dict[str, int] = {}
     names = [spec.name for spec in specs]
     for text in texts:
         name, _, number = text.rpartition("=")
         try:
-            given[name] = int(number)
+            priority = int(number)
         except ValueError:
             raise UsageError(f"--priority must be NAME=N with a whole number N, but got {text!r}") from None
         if name not in names:
             raise UsageError(f"--priority {text}: there is no job {name!r}; the jobs are {', '.join(names)}")
+        if name in given:
+            raise UsageError(
+                f"--priority must be given once for a job, but {name} got {given[name]} and {priority}"
+            )
+        given[name] = _in_range(priority, "--priority")
     return [replace(spec, priority=given.get(spec.name, spec.priority)) for spec in specs]
+
+
+def _in_range(priority: int, where: str) -> int:
+    if abs(priority) > MOST_PRIORITY:
+        raise UsageError(f"{where} must be from {-MOST_PRIORITY} to {MOST_PRIORITY}, but got {priority}")
+    return priority
 
 
 def order_for(order: str | None, specs: Sequence[JobSpec]) -> str:
@@ -185,6 +198,10 @@ def check(spec: JobSpec) -> None:
             raise UsageError(f"there is no module {spec.target} in {spec.cwd} or among the installed ones")
         return
     assert source is not None
+    if source.suffix == ".json":
+        raise UsageError(
+            f"{spec.target} is no script; a profile is for `gpushare plan`, which takes it by itself"
+        )
     if source.is_dir():
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
     if not source.is_file():

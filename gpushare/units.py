@@ -10,18 +10,28 @@ _FACTORS = {"": 1, "B": 1}
 _FACTORS |= {f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}
 _FACTORS |= {f"{p}IB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
-_FORMS = "a number of bytes, KB, MB, GB (powers of 1000), KiB, MiB, GiB, or a percentage such as 50%"
+_FORMS = "a number of bytes, KB, MB, GB (powers of 1000), KiB, MiB or GiB"
+_MOST = 1 << 60
 
 
-def parse_bytes(text: str) -> int:
+def parse_bytes(text: str, *, instead: str = "") -> int:
     """Bytes that `text` means, such as "30GB" or "1.5GiB".
 
+    :param instead: what else the caller takes, for the message.
     :raises UsageError: it can't be read.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match or match[2].upper() not in _FACTORS:
-        raise UsageError(f"a size must be {_FORMS}, but got {text!r}")
-    return int(float(match[1]) * _FACTORS[match[2].upper()])
+        raise UsageError(f"a size must be {_FORMS}{instead}, but got {text!r}")
+    return int(min(_MOST, float(match[1]) * _FACTORS[match[2].upper()]))
+
+
+def parse_budget_bytes(text: str) -> int:
+    """As `parse_bytes`, where a percentage could have stood.
+
+    :raises UsageError: it can't be read.
+    """
+    return parse_bytes(text, instead=", or a percentage such as 50%")
 
 
 def parse_budget(text: str, device_bytes: int) -> int:
@@ -30,7 +40,8 @@ def parse_budget(text: str, device_bytes: int) -> int:
     :raises UsageError: unreadable, zero, or larger than the device.
     """
     percentage = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", text)
-    budget = int(device_bytes * float(percentage[1]) / 100) if percentage else parse_bytes(text)
+    share = min(_MOST, float(percentage[1])) / 100 if percentage else 0.0
+    budget = int(device_bytes * share) if percentage else parse_budget_bytes(text)
     if budget <= 0:
         raise UsageError(f"the budget must be more than zero, but got {text!r}")
     if budget > device_bytes:

@@ -47,6 +47,12 @@ def test_job_file(tmp_path: Path) -> None:
         ("", "no \\[\\[job\\]\\]"),
         ("[[job]]\nname = 'x'", "no command"),
         ("[[job]]\ncommand = 'a.py'\nnmae = 'x'", "unknown key 'nmae'"),
+        (
+            "[[job]]\ncommand = 'a.py'\npriority = -1000000001",
+            "priority must be from -1000000000 to 1000000000, but",
+        ),
+        ("[[job]]\ncommand = 'a.py'\npriority = true", "priority must be a int, but got True"),
+        ("[[job]]\ncommand = 'a.py'\npriority = " + "9" * 5000, "can't be read"),
         ("[[job]]\ncommand = 3", "command must be a str"),
         ("[[job]", "can't be read"),
         ("[[job]]\ncommand = 'a.py'\nname='a/b'", "must do for files"),
@@ -75,4 +81,7 @@ def test_check_finds_what_cannot_start(tmp_path: Path) -> None:
         jobs.check(jobs.parse_job("folder", tmp_path))
     with pytest.raises(UsageError, match="no module nowhere"):
         jobs.check(jobs.parse_job("-m nowhere.at_all", tmp_path))
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"b\.json is no script; a profile is for `gpushare plan`"):
+        jobs.check(jobs.parse_job("b.json", tmp_path))
     jobs.check(jobs.parse_job("-m timeit", tmp_path))

@@ -23,12 +23,17 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["30XB", "", "GB", "-1GB", "1e9", "1..5GB", "5%%"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="a size must be"):
+    with pytest.raises(UsageError, match=r"a size must be [^%]*, but got"):
         parse_bytes(text)
 
 
 def test_budget() -> None:
     assert parse_budget("50%", 1000) == 500
+    for size in ("9" * 400, "9" * 400 + "%"):
+        with pytest.raises(UsageError, match="at most the device's memory"):
+            parse_budget(size, 1000)
+    with pytest.raises(UsageError, match="or a percentage such as 50%, but got '5x'"):
+        parse_budget("5x", 1000)
     with pytest.raises(UsageError, match="more than zero"):
         parse_budget("0", 1000)
     with pytest.raises(UsageError, match="at most the device's memory"):

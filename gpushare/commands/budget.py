@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 
 import click
-import psutil
 
 from gpushare.commands import common
 from gpushare.errors import RefusedError, UsageError
@@ -16,11 +15,15 @@ from gpushare.units import format_bytes, parse_budget
 @click.command()
 @click.argument("size", required=False)
 @click.option("--run", "process", type=int, metavar="PID", help="Which run, if there are several.")
-def budget(size: str | None, process: int | None) -> int:
+@click.option("--force", is_flag=True, help="Cut it although it is not known yet what a job needs.")
+def budget(size: str | None, process: int | None, force: bool) -> int:
     """Show the budget of a run that is under way, or change it.
 
-    More memory is there at once. Less is as soon as what the jobs hold fits; until then nothing new starts that would
-    not fit. A budget that is too small for what they keep, or for the largest of them, is refused.
+    A SIZE is as for run; a percentage is of the run's device. More memory is there at once, up to eight times the
+    budget that the run began with. Less is as soon as what the jobs hold fits; until then nothing new starts that would
+    not fit. A budget that is too small for what they keep, or for the largest of them, is refused, and so is a smaller
+    one while a job's first iterations have not been measured yet (--force: all the same, and what then does not fit
+    is refused memory).
 
     Exit code: 0 done, 2 there is no such run, 3 the jobs need more.
     """
@@ -31,8 +34,9 @@ def budget(size: str | None, process: int | None) -> int:
     if size is None:
         print(f"run {process} has {format_bytes(about['budget_bytes'])} for {jobs}")
         return 0
-    wanted = parse_budget(size, psutil.virtual_memory().total)
-    answer = running.ask(process, {"op": "budget", "budget_bytes": wanted})
+    wanted = parse_budget(size, about["device_bytes"])
+    common.check_least(wanted, f"{size!r} is")
+    answer = running.ask(process, {"op": "budget", "budget_bytes": wanted, "force": force})
     if "failed" in answer:
         raise UsageError(f"run {process}: {answer['failed']}")
     if answer["refused"]:

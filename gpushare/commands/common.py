@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import click
 import rich.console
 
 from gpushare.errors import UsageError
-from gpushare.jobs import ORDERS
+from gpushare.jobs import ORDERS, JobSpec
 from gpushare.launcher.devices import Device
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.native import library
-from gpushare.units import format_bytes, parse_budget
+from gpushare.simulation import ORDERED, SEGMENTED
+from gpushare.units import format_bytes, parse_budget, parse_bytes
 
 LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
 LEAST_BUDGET_BYTES = 32 << 20
+
+
+def within(least: float, most: float) -> Callable[[str], float]:
+    """A type of options: finite numbers between two others. What is none of these is refused with the rule."""
+
+    def number(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not least <= found <= most:
+            raise click.BadParameter(f"must be a number from {least:g} to {most:g}, but got {str(text)!r}")
+        return found
+
+    return number
+
 
 device_option = click.option(
     "--device",
@@ -38,12 +56,13 @@ priority_option = click.option(
     "priorities",
     metavar="NAME=N",
     multiple=True,
-    help="Of a job, by its name in the output (its script's, without .py); the highest goes first.",
+    help="Of a job, by its name in the output (its script's, without .py), from -10^9 to 10^9; the highest goes first.",
 )
 split_option = click.option(
     "--split-size",
     metavar="SIZE",
-    help="Waterwave's segments: memory is promised by these, and starts wait for the end of one.",
+    help="Of waterwave's segments, 2 MiB at least: memory is promised by these, starts are at their ends and planned "
+    "in rounds always.",
 )
 
 
@@ -71,12 +90,50 @@ def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
         budget, how = parse_budget(text, device.total_bytes), "--budget"
         if budget > device.free_bytes:
             how += f", although only {format_bytes(device.free_bytes)} are free now"
+    check_least(budget, f"{how} gives")
+    return whole_pages(budget), how
+
+
+def check_least(budget: int, how: str) -> None:
+    """:raises UsageError: too small to hold anything; `how` stands before the figure."""
     if budget < LEAST_BUDGET_BYTES:
         raise UsageError(
-            f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, "
-            f"but {how} gives {format_bytes(budget)}"
+            f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, but {how} {format_bytes(budget)}"
         )
-    return whole_pages(budget), how
+
+
+def split_bytes(text: str | None) -> int | None:
+    """The size of segments that `--split-size` asks for.
+
+    :raises UsageError: unreadable, or less than what the pool gives at a time.
+    """
+    if text is None:
+        return None
+    size = parse_bytes(text)
+    if size < PAGE_BYTES:
+        raise UsageError(
+            f"--split-size must be at least a page, {format_bytes(PAGE_BYTES)}, but got {text!r} ({format_bytes(size)})"
+        )
+    return size
+
+
+def check_policies(
+    policies: Sequence[str], specs: Sequence[JobSpec], order: str | None, split_size: str | None
+) -> None:
+    """What asks for something that none of the policies does is refused.
+
+    :raises UsageError: it is.
+    """
+    named = f"--policy {' and '.join(policies)}"
+    if split_size is not None and not set(policies) & set(SEGMENTED):
+        raise UsageError(
+            f"--split-size cannot be used with {named}: only {' and '.join(SEGMENTED)} have segments"
+        )
+    if set(policies) & set(ORDERED):
+        return
+    asked = "--order" if order else "a job's priority" if any(spec.priority for spec in specs) else None
+    if asked:
+        raise UsageError(f"{asked} cannot be used with {named}: no job waits there, so none goes first")
 
 
 def whole_pages(size: int) -> int:

@@ -23,7 +23,7 @@ from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, Simulati
 from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
 from gpushare.simulation.rules import Rules
-from gpushare.units import format_bytes, parse_bytes
+from gpushare.units import format_bytes, parse_budget_bytes
 from gpushare.views.plan import render_plan
 from gpushare.views.progress import Progress
 
@@ -44,20 +44,23 @@ _SWEEP_POINTS = 16
 @click.option(
     "--iterations", type=click.IntRange(1, 3000), default=30, show_default=True, help="Of the slowest job."
 )
-@click.option("--cores", type=click.FloatRange(1), help="Default: those of this machine.")
+@click.option("--cores", type=common.within(1, 4096), help="Default: those of this machine.")
 @click.option(
     "--threads",
-    type=click.FloatRange(0.01),
+    type=common.within(0.01, 4096),
     help="Cores each job keeps busy. Default: as measured in its profile, else OMP_NUM_THREADS, or all.",
 )
 @click.option(
     "--slowdown",
-    type=click.FloatRange(1),
+    type=common.within(1, 1000),
     help="How much slower a job is beside each other one that computes. Default: of each pair what runs of the two "
     "have taught, else what their profiles and runs of other pairs say, else 1.",
 )
 @click.option(
-    "--stagger", type=click.FloatRange(0), default=0.0, help="Seconds from one job's start to the next one's."
+    "--stagger",
+    type=common.within(0, 3600),
+    default=0.0,
+    help="Seconds from one job's start to the next one's.",
 )
 @common.order_option
 @common.priority_option
@@ -92,18 +95,20 @@ def plan(
     common.check_platform()
     on = devices.choose(device)
     entries = _entries(jobs, job_file, priorities)
-    rules = Rules(
-        job_specs.order_for(order, [e.spec for e in entries]), parse_bytes(split_size) if split_size else None
-    )
+    chosen = tuple(dict.fromkeys(policies)) or POLICY_NAMES
+    common.check_policies(chosen, [e.spec for e in entries], order, split_size)
+    rules = Rules(job_specs.order_for(order, [e.spec for e in entries]), common.split_bytes(split_size))
     budget_bytes = _budget(budget, on)
     cores = cores or cores_here()
     entries = _with_profiles(entries, on)
     profiles = [entry.profile for entry in entries if entry.profile]
+    for text in _differences(entries):
+        common.say(text)
     known = known_factors([entry.spec for entry in entries], profiles, on.kind, slowdown)
     work = _Work(
         jobs=_jobs(entries, iterations, threads, cores, stagger),
         page_bytes=min(profile.page_bytes for profile in profiles),
-        policies=tuple(dict.fromkeys(policies)) or POLICY_NAMES,
+        policies=chosen,
         budget_bytes=budget_bytes,
         contention=contention_of(cores, slowdown, known),
         known=known,
@@ -218,6 +223,27 @@ def _with_profiles(entries: list[_Entry], device: Device) -> list[_Entry]:
     return entries
 
 
+def _differences(entries: list[_Entry]) -> list[str]:
+    """In what the profiles are not of one machine, though they are simulated as if they were."""
+    found = [(entry.spec.name, entry.profile) for entry in entries if entry.profile]
+    told = []
+    for what, of in _CONDITIONS.items():
+        names: dict[str, list[str]] = {}
+        for name, profile in found:
+            names.setdefault(of(profile), []).append(name)
+        if len(names) > 1:
+            each = "; ".join(f"{value} ({', '.join(jobs)})" for value, jobs in names.items())
+            told.append(f"the profiles differ in {what} and are planned as if they did not: {each}")
+    return told
+
+
+_CONDITIONS: dict[str, Callable[[Profile], str]] = {
+    "device": lambda profile: str(profile.device),
+    "torch": lambda profile: str(profile.torch),
+    "page size": lambda profile: format_bytes(profile.page_bytes),
+}
+
+
 def _measured(spec: JobSpec, device: Device) -> Profile:
     budget_bytes, _ = common.choose_budget(None, device)
     found, run = measure(spec, device, budget_bytes)
@@ -256,10 +282,8 @@ def _jobs(
 def _budget(text: str | None, device: Device) -> int:
     if text is None or text.strip().endswith("%"):
         return common.choose_budget(text, device)[0]
-    budget_bytes = parse_bytes(text)
-    if budget_bytes < common.LEAST_BUDGET_BYTES:
-        least = format_bytes(common.LEAST_BUDGET_BYTES)
-        raise UsageError(f"the budget must be at least {least}, but got {format_bytes(budget_bytes)}")
+    budget_bytes = parse_budget_bytes(text)
+    common.check_least(budget_bytes, "got")
     return common.whole_pages(budget_bytes)
 
 

@@ -92,6 +92,7 @@ def _summary(work: Run) -> dict[str, Any]:
         budget_bytes=plan.budget_bytes,
         device=plan.device.described,
         yields=work.yields,
+        queued=work.queued,
         duration_s=work.duration_s,
     )
     if work.budget_bytes != plan.budget_bytes:

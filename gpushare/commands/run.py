@@ -18,7 +18,7 @@ from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
-from gpushare.units import format_bytes, parse_bytes
+from gpushare.units import format_bytes
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 
@@ -37,7 +37,11 @@ from gpushare.views.plain import PlainScreen
 @common.order_option
 @common.priority_option
 @common.device_option
-@click.option("--log-dir", type=click.Path(path_type=Path), help="Write NAME.out and NAME.err here.")
+@click.option(
+    "--log-dir",
+    type=click.Path(path_type=Path),
+    help="Write NAME.out, NAME.err, NAME.alloc and host.log here.",
+)
 @click.option("--summary", "summary_file", type=click.Path(path_type=Path), help="Write the summary as JSON.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write all allocations here.")
 @common.split_option
@@ -73,11 +77,13 @@ def run(
     A JOB is a script or a quoted command line: train.py, "train.py --lr 0.1", "-m package.train".
 
     Exit code: 0 all jobs succeeded, 1 a job failed, 2 nothing was started, 3 a job was refused because the
-    budget is too small for it, 4 the host process died (with --restart: and a job was lost), 130 Ctrl-C.
+    budget is too small for it, 4 the host process died (with --restart: and a job was lost), 128+N signal N asked all
+    jobs to end (130 Ctrl-C, 143 SIGTERM).
     """
     common.check_platform()
     on = devices.choose(device)
     specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
+    common.check_policies([policy], specs, order, split_size)
     budget_bytes, how = common.choose_budget(budget, on)
     _check_summary(summary_file)
     profiles = [None if anew else store.find(spec, on.kind) for spec in specs]
@@ -88,7 +94,7 @@ def run(
         budget_bytes,
         policy,
         order=job_specs.order_for(order, specs),
-        split_bytes=parse_bytes(split_size) if split_size else None,
+        split_bytes=common.split_bytes(split_size),
         explain=explain,
         debug_memory=debug_memory,
         device=on,

@@ -22,12 +22,14 @@ class BudgetQuestions:
         self._given_up: dict[int, int] = {}
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
-    def ask(self, send: Callable[[dict[str, Any]], object], wanted_bytes: int) -> dict[str, Any]:
+    def ask(
+        self, send: Callable[[dict[str, Any]], object], wanted_bytes: int, *, force: bool
+    ) -> dict[str, Any]:
         """`failed` with the reason if the host says nothing; else `refused`, the reason or None, and what is wanted in
         whole pages."""
         wanted_bytes -= wanted_bytes % PAGE_BYTES
         self._asked += 1
-        send({"op": "budget", "number": self._asked, "budget_bytes": wanted_bytes})
+        send({"op": "budget", "number": self._asked, "budget_bytes": wanted_bytes, "force": force})
         answer = self._answer(self._asked)
         if answer is None:
             self._given_up[self._asked] = wanted_bytes

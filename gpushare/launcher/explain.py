@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from gpushare.telemetry.decisions import REASONS, Wait, waits
+from gpushare.telemetry.decisions import QUEUED, REASONS, Wait, waits
 
 NAME = "waits.tsv"
 _COLUMNS = "asked_s\twaited_s\tforecast_s\tjob\titeration\tat\tfor\treason\trefused"
@@ -24,6 +24,21 @@ def read(file: BinaryIO) -> list[Wait]:
     return list(waits(file.read()))
 
 
+def queued(message: dict[str, Any]) -> Wait:
+    """What the host says of a job that waited before it began."""
+    return Wait(
+        message["asked_ns"],
+        message["waited_ns"],
+        predicted_ns=None,
+        bytes=0,
+        iteration=0,
+        account=message["account"],
+        for_account=message["for_account"],
+        reason=QUEUED,
+        refused=False,
+    )
+
+
 def write(path: Path, found: Iterable[Wait], names: Sequence[str], start_ns: int) -> None:
     """One line for each wait. Times in seconds, `asked_s` since the run began.
 
@@ -35,7 +50,7 @@ def write(path: Path, found: Iterable[Wait], names: Sequence[str], start_ns: int
 
 def _line(wait: Wait, names: Sequence[str], start_ns: int) -> str:
     forecast = "" if wait.predicted_ns is None else f"{wait.predicted_ns / 1e9:.6f}"
-    place = f"memory:{wait.bytes}" if wait.bytes else "door"
+    place = f"memory:{wait.bytes}" if wait.bytes else wait.place
     fields = (
         f"{(wait.asked_ns - start_ns) / 1e9:.6f}",
         f"{wait.waited_ns / 1e9:.6f}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -21,6 +22,8 @@ from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
+
+_BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`waits.cpp`)
 
 
 class RunScreen(Screen, Protocol):
@@ -53,6 +56,7 @@ class Run:
         self.culprit: int | None = None  # the job that ended the host, if that is known
         self.scheduler_cpu_s: float | None = None  # once all jobs have ended
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
+        self.queued: list[Wait] = []  # of jobs before they began
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
         self.keys = [store.key_for(job, plan.device.kind) for job in plan.jobs]  # of their profiles
@@ -97,7 +101,8 @@ class Run:
 
     def waits(self) -> list[Wait]:
         """What `plan.explain` asks for, once the run is over."""
-        return explain.read(self._waits) if self._waits else []
+        found = [*explain.read(self._waits), *self.queued] if self._waits else []
+        return sorted(found, key=lambda wait: wait.asked_ns + wait.waited_ns)
 
     def execute(self) -> None:
         """Start the host and follow it to its end. Main thread only."""
@@ -166,6 +171,8 @@ class Run:
                 self._screen.note(message["message"])
             elif event == "budget":
                 self._budget.answered(message)
+            elif event == "queued":
+                self.queued.append(explain.queued(message))
             elif event == "job_started":
                 self._job_started(message)
             elif event == "job_ended":
@@ -179,15 +186,16 @@ class Run:
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """What `gpushare budget` asks, in the listener's thread."""
         if question["op"] == "budget":
-            return self._change_budget(question["budget_bytes"])
-        return {"jobs": self._unended(), "budget_bytes": self.budget_bytes}
+            return self._change_budget(question["budget_bytes"], force=bool(question.get("force")))
+        total_bytes = self.plan.device.total_bytes
+        return {"jobs": self._unended(), "budget_bytes": self.budget_bytes, "device_bytes": total_bytes}
 
     def _unended(self) -> list[str]:
         return [r.name for r in self.results if r.status in ("running", "waiting")]
 
-    def _change_budget(self, wanted_bytes: int) -> dict[str, Any]:
+    def _change_budget(self, wanted_bytes: int, *, force: bool) -> dict[str, Any]:
         assert self._host
-        answer = self._budget.ask(self._host.send, wanted_bytes)
+        answer = self._budget.ask(self._host.send, wanted_bytes, force=force)
         if "failed" in answer:
             return answer
         self._budget_changed(answer["wanted_bytes"], answer["refused"])
@@ -237,7 +245,10 @@ class Run:
             return
         view = self.telemetry.job(result.account or 0)
         needs = f"{result.name} needs at least {format_bytes(view.needs_at_least_bytes)}"
-        budget = f"the budget is {format_bytes(self.budget_bytes)}"
+        # By the error's own words: `gpushare budget` may have changed it since then.
+        told = _BUDGET.search(result.message or "")
+        budget_bytes = round(float(told[1]) * (1 << 20)) if told else self.budget_bytes
+        budget = f"the budget is {format_bytes(budget_bytes)}"
         if view.refusal == layout.ALONE_TOO_LARGE:
             result.status, result.message = "refused", f"{needs}, and {budget}"
         elif view.refusal == layout.TOO_LARGE_BESIDE_OTHERS:

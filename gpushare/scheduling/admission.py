@@ -8,8 +8,9 @@ ended. One without a profile is begun: the shim charges it as it goes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gpushare.units import format_bytes
 
@@ -34,18 +35,41 @@ def missing_bytes(newcomer: Need, others: Mapping[str, Need], room_bytes: int) -
 def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_bytes: int) -> str:
     """For the person who waits."""
     keep = sum(need.residue_bytes for need in others.values())
+    keeps = "keeps" if len(others) == 1 else "keep"
     return (
-        f"{name} waits for another job to end: it needs {format_bytes(newcomer.peak_bytes)} and keeps "
-        f"{format_bytes(newcomer.residue_bytes)}; {', '.join(others)} keep {format_bytes(keep)} between "
+        f"{name} waits for another job to end: by its saved profile it needs {format_bytes(newcomer.peak_bytes)} and "
+        f"keeps {format_bytes(newcomer.residue_bytes)}; {', '.join(others)} {keeps} {format_bytes(keep)} between "
         f"iterations, and the budget has {format_bytes(room_bytes)} for all"
     )
 
 
+def why_unknown(names: Sequence[str]) -> str:
+    """For the person who asks for a smaller budget."""
+    need, its = ("needs", "its") if len(names) == 1 else ("need", "their")
+    return (
+        f"the budget can't be made smaller yet: what {', '.join(names)} {need} is not known before {its} first "
+        "iterations have been measured; ask again later, or say --force to cut it all the same"
+    )
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A wait in the queue, in nanoseconds on CLOCK_MONOTONIC, for the job of an account; 0: for none in particular."""
+
+    asked_ns: int
+    waited_ns: int
+    for_account: int
+
+
 @dataclass(eq=False)
 class _Waiting:
+    name: str
     rank: int
     came: int
     need: Need | None
+    asked_ns: int = field(default_factory=time.monotonic_ns)
+    told: bool = False
+    for_account: int = 0  # the last that ended meanwhile, else one that keeps the most
 
     @property
     def place(self) -> tuple[int, int]:
@@ -53,7 +77,7 @@ class _Waiting:
 
 
 class Queue:
-    """Jobs that wait to be begun. `enter` and `leave` may be called from any thread.
+    """Jobs that wait to be begun. To be called from any thread.
 
     :param room: bytes of the budget for jobs, now.
     :param measured: what a job that has begun needs as far as it was measured, by its account.
@@ -80,26 +104,34 @@ class Queue:
         *,
         rank: int,
         note: Callable[[str], None],
+        queued: Callable[[Queued], None],
         given_up: Callable[[], bool],
     ) -> bool:
         """Return when the job may begin: at once without a `need`. False: it was given up first.
 
         :param rank: of those that wait the lowest goes first; another one may pass it if only that one fits.
+        :param queued: is told of the wait, once it is over, of a job that did not fit.
         """
         with self._changed:
-            waiting = _Waiting(rank, self._came, need)
+            waiting = _Waiting(name, rank, self._came, need)
             self._came += 1
             self._changed.notify_all()
             self._waiting.append(waiting)
-            told = False
             while not given_up():
                 if need is None or self._may_begin(waiting):
                     break
-                if not told and self._came >= self._expected_jobs and not self._fits(waiting):
-                    note(why_not_yet(name, need, self._needs(), self._room()))
-                    told = True
+                if not waiting.told and self._came >= self._expected_jobs and not self._fits(waiting):
+                    needs = self._needs()
+                    note(why_not_yet(name, need, needs, self._room()))
+                    waiting.told = True
+                    waiting.for_account = self._begun[
+                        max(needs, key=lambda other: needs[other].residue_bytes)
+                    ]
                 self._changed.wait(_LOOK_EVERY_S)
             self._waiting.remove(waiting)
+            if waiting.told:
+                waited_ns = time.monotonic_ns() - waiting.asked_ns
+                queued(Queued(waiting.asked_ns, waited_ns, waiting.for_account))
             if given_up():
                 return False
             self._begun[name] = account
@@ -111,9 +143,36 @@ class Queue:
     def leave(self, name: str) -> None:
         """The job ended."""
         with self._changed:
-            self._begun.pop(name, None)
+            account = self._begun.pop(name, None)
             self._expected.pop(name, None)
+            for waiting in self._waiting:
+                if waiting.told and account is not None:
+                    waiting.for_account = account
             self._changed.notify_all()
+
+    def why_no_cut(self, budget_bytes: int, is_measured: Callable[[int], bool], *, force: bool) -> str | None:
+        """Why the budget can't become so small; None if nothing that is known of the jobs here is in the way.
+
+        :param is_measured: whether the shim knows the iterations of a job that has begun, by its account.
+        :param force: jobs of which nothing is known yet are no reason.
+        """
+        with self._changed:
+            only_starting = self._came < self._expected_jobs
+            unmeasured = [name for name, account in self._begun.items() if not is_measured(account)]
+            needs = {name: self._expected.get(name) for name in unmeasured}
+            needs |= {w.name: w.need for w in self._waiting if w.need}
+        if only_starting and not force:
+            return "the budget can't be made smaller yet: the jobs are only starting; ask again"
+        unknown = [name for name, need in needs.items() if need is None]
+        if unknown and not force:
+            return why_unknown(unknown)
+        for name, need in needs.items():
+            if need and need.peak_bytes > budget_bytes:
+                return (
+                    f"the budget can't be {format_bytes(budget_bytes)}: {name} needs at least "
+                    f"{format_bytes(need.peak_bytes)} by its saved profile"
+                )
+        return None
 
     def _may_begin(self, waiting: _Waiting) -> bool:
         if self._came < self._expected_jobs:

@@ -12,6 +12,11 @@ class Needs:
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, Need]] = {}  # with the curve's version
 
+    @staticmethod
+    def are_known(account: int) -> bool:
+        """Whether the job has a profile, saved or measured."""
+        return doors.curve_version(account) is not None
+
     def __call__(self, account: int) -> Need:
         """Before its profile, what the job holds now."""
         known = self._known.get(account)

@@ -16,7 +16,7 @@ from gpushare.native import doors, shim
 from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
-from gpushare.scheduling.admission import Need, Queue
+from gpushare.scheduling.admission import Need, Queue, Queued
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.meter import Progress
@@ -105,15 +105,22 @@ class SchedulerThread:
         *,
         priority: int,
         note: Note,
+        queued: Callable[[Queued], None],
         given_up: Callable[[], bool],
     ) -> bool:
         """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first."""
         rank = -priority if self._order == PRIORITY else 0
         need = None if self._name == "unmanaged" else need
-        if not self._queue.enter(name, account, need, rank=rank, note=note, given_up=given_up):
+        if not self._queue.enter(name, account, need, rank=rank, note=note, queued=queued, given_up=given_up):
             return False
         shim.job_admit(account)
         return True
+
+    def why_no_cut(self, budget_bytes: int, *, force: bool) -> str | None:
+        """Why the budget can't become smaller (`admission.Queue.why_no_cut`); None where it does not, or can."""
+        if budget_bytes >= shim.pool_state().budget_bytes:
+            return None
+        return self._queue.why_no_cut(budget_bytes, Needs.are_known, force=force)
 
     def remove_job(self, account: int) -> None:
         """The job ended."""

@@ -1,6 +1,6 @@
 """A virtual clock and a contention model under the product's own policies, doors and safety check."""
 
-from gpushare.scheduling.policies import DEFAULT, POLICIES
+from gpushare.scheduling.policies import DEFAULT, ORDERED, POLICIES, SEGMENTED
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.engine import Engine, SimulationStuck
 from gpushare.simulation.job import Shape, SimulatedJob, from_profile
@@ -11,7 +11,9 @@ POLICY_NAMES, DEFAULT_POLICY = tuple(POLICIES), DEFAULT
 
 __all__ = [
     "DEFAULT_POLICY",
+    "ORDERED",
     "POLICY_NAMES",
+    "SEGMENTED",
     "Contention",
     "Engine",
     "JobOutcome",

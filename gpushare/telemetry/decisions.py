@@ -1,4 +1,5 @@
-"""Why jobs waited: one record for each wait that is over, written by `shim/src/decisions.h`."""
+"""Why jobs waited: one record for each wait that is over, written by `shim/src/decisions.h`; but of waits before a job
+begins (`scheduling.admission`), which the host tells."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ REASONS = (
     ("residues", "it did not fit beside what the others keep"),
     ("fork", "another job started a process"),
     ("overrun", "another job needed more than it claimed"),
+    ("queued", "before it began: by its saved profile it did not fit beside jobs that had begun"),
 )
+QUEUED = len(REASONS) - 1  # the shim has none of that number
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One wait, at a door or (`bytes` > 0) for memory.
+    """One wait, before the job began, at a door or (`bytes` > 0) for memory.
 
     Accounts are 1 and up in the order of the jobs; `for_account` 0 is nobody in particular. `reason` is an index of
     `REASONS`: what it waited for most of the time. `predicted_ns` is what the curves forecast when it began, None
@@ -42,6 +45,11 @@ class Wait:
     for_account: int
     reason: int
     refused: bool
+
+    @property
+    def place(self) -> str:
+        """Where the job waited."""
+        return "queue" if self.reason == QUEUED else "memory" if self.bytes else "door"
 
 
 def waits(records: bytes) -> Iterator[Wait]:

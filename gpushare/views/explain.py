@@ -15,20 +15,20 @@ from gpushare.units import format_seconds
 
 def render_waits(waits: Iterable[Wait], names: Sequence[str], console: Console) -> None:
     """One line for each job, whom it waited for and why; the longest sum first."""
-    groups: dict[tuple[int, int, int, bool], list[Wait]] = defaultdict(list)
+    groups: dict[tuple[int, int, int, str], list[Wait]] = defaultdict(list)
     for wait in waits:
-        groups[wait.account, wait.for_account, wait.reason, wait.bytes > 0].append(wait)
+        groups[wait.account, wait.for_account, wait.reason, wait.place].append(wait)
     if not groups:
         console.print("no job waited")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("job", "waited for", "at", "waits", "in all", "longest", "forecast error", "because"):
         table.add_column(heading, justify="left" if heading in _TEXTS else "right")
-    for (account, other, reason, inside), group in sorted(groups.items(), key=lambda g: -_sum_s(g[1])):
+    for (account, other, reason, place), group in sorted(groups.items(), key=lambda g: -_sum_s(g[1])):
         table.add_row(
             _name(account, names),
             _name(other, names),
-            "memory" if inside else "door",
+            place,
             str(len(group)),
             format_seconds(_sum_s(group)),
             format_seconds(max(w.waited_ns for w in group) / 1e9),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from gpushare.launcher.results import JobResult
-from gpushare.telemetry.decisions import REASONS
+from gpushare.telemetry.decisions import QUEUED, REASONS, Wait
 from gpushare.telemetry.reader import JobView, PoolView, Telemetry, Wake
 from gpushare.units import format_bytes, format_seconds
 
@@ -26,18 +26,26 @@ def build_summary(
     duration_s: float,
     device: str = "cpu",
     yields: Mapping[str, Any] | None = None,
+    queued: Iterable[Wait] = (),
 ) -> dict[str, Any]:
     """Bytes in bytes, times in seconds, None for what is not known.
 
     :param yields: `scheduling.pace.Yields.to_json`, if the host got as far as to tell. `modes` has how long two jobs
         or more ran in each mode, its yield, solo seconds per second as last measured, and its efficiency
         (`scheduling.efficiency`). `trials_lost_s` is what trials of other modes have lost.
+    :param queued: waits of jobs before they began. They are in `waited_s` and `longest_wait_s`, not in `duration_s`.
 
     `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
     and each iteration at its pace alone.
     """
     pool = telemetry.pool()
-    jobs = [_job(r, telemetry.job(r.account)) if r.account else _never_ran(r) for r in results]
+    before_s: list[list[float]] = [[] for _ in results]
+    for wait in queued:
+        before_s[wait.account - 1].append(wait.waited_ns / 1e9)
+    jobs = [
+        _job(r, telemetry.job(r.account), waited_s) if r.account else _never_ran(r, waited_s)
+        for r, waited_s in zip(results, before_s, strict=True)
+    ]
     peaks = [j["solo_peak_bytes"] for j in jobs]
     estimates = [j["alone_s"] for j in jobs]
     return {
@@ -94,7 +102,7 @@ def _spread(latencies_ns: list[int]) -> dict[str, float | None]:
     }
 
 
-def _job(result: JobResult, view: JobView) -> dict[str, Any]:
+def _job(result: JobResult, view: JobView, queued_s: Sequence[float]) -> dict[str, Any]:
     duration_s = (view.end_ns - view.begin_ns) / 1e9 if view.end_ns else None
     return {
         "name": result.name,
@@ -109,12 +117,12 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
         "held_peak_bytes": view.held_peak_bytes,
         "live_peak_bytes": view.live_peak_bytes,
         "time_shift_s": view.mean_shift_s,
-        "predicted_time_shift_s": view.predicted_shift_ns / 1e9 if view.shift_count else None,
+        "predicted_time_shift_s": _planned_shift_s(view),
         "door_wait_s": view.door_wait_ns / 1e9,
         "memory_wait_s": view.memory_wait_ns / 1e9,
         "memory_waits": view.waits,
-        "waited_s": _waited(view),
-        "longest_wait_s": view.longest_wait_ns / 1e9,
+        "waited_s": {**_waited(view), REASONS[QUEUED][0]: sum(queued_s)},
+        "longest_wait_s": max([view.longest_wait_ns / 1e9, *queued_s]),
         "shift_error_s": _shift_error_s(view),
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
@@ -130,15 +138,19 @@ def _job(result: JobResult, view: JobView) -> dict[str, Any]:
 
 def _waited(view: JobView) -> dict[str, float]:
     """Seconds by reason, at doors and for memory together (`telemetry.decisions.REASONS`)."""
-    words = [word for word, _ in REASONS[1:]]
+    words = [word for word, _ in REASONS[1:QUEUED]]
     return {word: getattr(view, f"waited_{word.replace('-', '_')}_ns") / 1e9 for word in words}
 
 
+def _planned_shift_s(view: JobView) -> float | None:
+    """The least time shift that the last plan permitted; None where the job could start at once, in any phase."""
+    return view.predicted_shift_ns / 1e9 if view.shift_count and view.predicted_shift_ns else None
+
+
 def _shift_error_s(view: JobView) -> float | None:
-    """How far the last forecast time shift is from the mean of those that were."""
-    if view.mean_shift_s is None or not view.shift_count:
-        return None
-    return abs(view.mean_shift_s - view.predicted_shift_ns / 1e9)
+    """How far the last planned time shift is from the mean of those that were; None where none was planned."""
+    mean_s, planned_s = view.mean_shift_s, _planned_shift_s(view)
+    return None if mean_s is None or planned_s is None else abs(mean_s - planned_s)
 
 
 def _memory(view: JobView) -> dict[str, Any]:
@@ -164,9 +176,9 @@ def _memory(view: JobView) -> dict[str, Any]:
     }
 
 
-def _never_ran(result: JobResult) -> dict[str, Any]:
+def _never_ran(result: JobResult, queued_s: Sequence[float]) -> dict[str, Any]:
     view = JobView(dict.fromkeys(_job_fields(), 0))
-    return {**_job(result, view), "duration_s": None, "alone_s": None}
+    return {**_job(result, view, queued_s), "duration_s": None, "alone_s": None}
 
 
 def _job_fields() -> list[str]:
@@ -259,7 +271,7 @@ def _waits(job: dict[str, Any]) -> str | None:
     """What a job waited for in all, the longest first; None if that is little."""
     longest = sorted(job["waited_s"].items(), key=lambda item: -item[1])
     total_s = sum(job["waited_s"].values())
-    if not job["duration_s"] or total_s < _LITTLE * job["duration_s"]:
+    if not total_s or total_s < _LITTLE * (job["duration_s"] or 0):
         return None
     parts = ", ".join(f"{word} {format_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
     longest_s = format_seconds(job["longest_wait_s"])

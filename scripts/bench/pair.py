@@ -63,7 +63,7 @@ def row(p: dict[str, Any]) -> list[Any]:
         f"{p['pool_rss_bytes'] / peak:.3f}",
         f"{p['overlap_s'] / p['eligible_s']:.2f}",
         f"{p['pages_changed_owner'] / iterations:.0f}",
-        " ".join(f"{f:.2f}/{s:.2f}" for f, s in zip(forecasts, shifts, strict=True)),
+        " ".join(f"{f or 0:.2f}/{s or 0:.2f}" for f, s in zip(forecasts, shifts, strict=True)),
         p["python_grants"],
     ]
 

@@ -4,8 +4,9 @@ Right claims: iterations that last 0.3 to 3 times as long as measured, frees at 
 that change while jobs run, and in a third of the jobs iterations of several kinds, long enough to be recognised.
 Wrong claims: 5 % of the iterations also hold up to 10 % more than their curve says. `random` is a policy that gives
 permits from nowhere. A third of the schedules have another order than first in first out, or a quantum. Each is told
-by its seed. Who passes whom how often counts for first in first out without a quantum; a job whose memory was copied
-out stays away from its door, so schedules with such a job are counted apart.
+by its seed, random permits too. Who passes whom how often counts for first in first out without a quantum, the longest
+wait with one as well; a job whose memory was copied out stays away from its door, so schedules with such a job are
+counted apart.
 """
 
 import argparse
@@ -23,28 +24,31 @@ from common import write
 from simulated_sets import PAGE, of_pages
 
 from gpushare.native.library import NativeError
+from gpushare.scheduling.order import QUANTUM_S
 from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
-from gpushare.simulation import Contention, Engine, SimulatedJob, SimulationStuck
+from gpushare.simulation import Contention, Engine, JobOutcome, SimulatedJob, SimulationStuck
 from gpushare.simulation.job import Variation
 
 PART = 100
-MOST = ("most often passed", "passed, one copied out")
+MOST = ("most often passed", "passed, one copied out", "longest wait, % of its bound")
 KINDS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0))
 
 
-def random_permits(snapshot: Snapshot) -> list[Permit]:
-    rng = random.Random(len(snapshot.jobs))
-    accounts = [job.account for job in snapshot.jobs]
-    pairs = [(a, b) for a in accounts for b in accounts if a != b and rng.random() < 0.8]
-    at = (None, 0, 1, 3, 10**6)
-    return [Permit(a, b, rng.choice(at), 0.0, by_forecast=rng.random() < 0.3) for a, b in pairs]
+def random_permits(seed: int) -> Policy:
+    """Others at each plan."""
+    rng = random.Random(seed)
+
+    def policy(snapshot: Snapshot) -> list[Permit]:
+        accounts = [job.account for job in snapshot.jobs]
+        pairs = [(a, b) for a in accounts for b in accounts if a != b and rng.random() < 0.8]
+        at = (None, 0, 1, 3, 10**6)
+        return [Permit(a, b, rng.choice(at), 0.0, by_forecast=rng.random() < 0.3) for a, b in pairs]
+
+    return policy
 
 
-SUBJECTS: dict[str, tuple[str, Policy]] = {
-    **{name: (name, policy) for name, policy in POLICIES.items() if name != "unmanaged"},
-    "random": ("zico", random_permits),
-}
+SUBJECTS = (*(name for name in POLICIES if name != "unmanaged"), "random")
 
 
 class Watched(Engine):
@@ -100,17 +104,17 @@ def schedule(seed: int, subject: str, wrong: bool) -> dict[str, Any]:
     least = sum(j.residue_bytes for j in jobs) + max(j.peak_bytes - j.residue_bytes for j in jobs)
     most = sum(j.peak_bytes for j in jobs)
     budget = least + 4 * PAGE + round(rng.random() ** 2 * (most - least) / PAGE) * PAGE
-    mechanism, policy = SUBJECTS[subject]
+    contention = Contention(4, (1.05, 1.05, 2.5)[seed % 3])  # with the last, sharing loses
     engine = Watched(
         jobs,
-        policy=policy,
-        mechanism=mechanism,
+        policy=random_permits(seed) if subject == "random" else POLICIES[subject],
+        mechanism="zico" if subject == "random" else subject,
         budget_bytes=budget,
-        contention=Contention(4, (1.05, 1.05, 2.5)[seed % 3]),  # with the last, sharing loses
+        contention=contention,
         modes=MODES.get(subject, ()),
         record=False,
     )
-    order, quantum_s = ("fifo", 0.0) if seed % 3 else (rng.choice(("fifo", "fair", "ranked")), 0.1)
+    order, quantum_s = ("fifo", 0.0) if seed % 3 else (rng.choice(("fifo", "fair", "ranked")), QUANTUM_S)
     engine.governor.order(order, round(quantum_s * 1e9))
     changes = [] if wrong or rng.random() < 0.5 else [rng.uniform(0, 4) for _ in range(3)]
     with engine.governor as governor:
@@ -133,7 +137,22 @@ def schedule(seed: int, subject: str, wrong: bool) -> dict[str, Any]:
         "overruns": sum(o.overruns for o in outcomes),
         "copies_out": sum(o.copies_out for o in outcomes),
         "most_passed": max(o.most_passed for o in outcomes) if (order, quantum_s) == ("fifo", 0.0) else 0,
+        "longest_wait": longest_wait(jobs, outcomes, contention, quantum_s) if order == "fifo" else 0.0,
     }
+
+
+def longest_wait(
+    jobs: Sequence[SimulatedJob], outcomes: Sequence[JobOutcome], contention: Contention, quantum_s: float
+) -> float:
+    """As a part of the most that the rules let a job wait, first in first out: of each other job the iteration that it
+    is in and one more, and a quantum, in which that may go on where they take turns."""
+    pace = contention.pace(0, range(len(jobs)), [job.threads for job in jobs])
+    slowest = [
+        max(j.vary(n).time for n in range(j.iterations)) * j.iteration_s / pace + o.memory_wait_s
+        for j, o in zip(jobs, outcomes, strict=True)
+    ]
+    most = [sum(quantum_s + 2 * s for i, s in enumerate(slowest) if i != own) for own in range(len(jobs))]
+    return max(o.longest_wait_s / s for o, s in zip(outcomes, most, strict=True))
 
 
 def fits_beside_residues(jobs: list[SimulatedJob], index: int, budget: int) -> bool:
@@ -173,6 +192,8 @@ def run(subject: str, wrong: bool, first: int, count: int) -> Counter[str]:
         found["refused though it fits"] += came["refused though it fits"] > 0
         passed = MOST[1] if came["copies_out"] else MOST[0]
         found[passed] = max(found[passed], came["most_passed"])
+        if not came["copies_out"]:
+            found[MOST[2]] = max(found[MOST[2]], math.ceil(100 * came["longest_wait"]))
     return found
 
 

@@ -21,11 +21,12 @@ import itertools
 import shlex
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from common import EXAMPLES, add_output_options, profile, run_gpushare, write
+from common import add_output_options, write
+from example_runs import Measured, Setting, in_the_middle, profile_of
 
 from gpushare.profiles import Profile
 from gpushare.simulation import Contention, Outcome, from_profile, simulate
@@ -35,24 +36,7 @@ NAMES = ("digits_cnn", "autoencoder", "recurrent_lm", "char_transformer")
 POLICIES = ("auto", "temporal", "zico", "waterwave")
 PAGE, START_UP_S, ROOM = 2 << 20, 5.0, 1.2
 _SHARES = ("iteration_s", "cores_busy", "gil_share", "sensitivity", "pressure")
-_ENDLESS = 10**6  # steps: the profile ends the script
 Pair = tuple[str, str]
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all measurements share. `few` and `many` are steps of the slowest example, `times` how many the others do
-    while it does one."""
-
-    few: int
-    many: int
-    repeats: int
-    cores: float
-    times: dict[str, float]
-
-    def steps(self, name: str, count: int) -> int:
-        return round(count * self.times[name])
 
 
 @dataclass(frozen=True)
@@ -86,60 +70,6 @@ class Compared:
         return abs(predicted_s / self.real_s - 1)
 
 
-class Measured:
-    """Runs of some jobs with few steps and with many."""
-
-    def __init__(self, names: tuple[str, ...], budget: int, policy: str, setting: Setting) -> None:
-        self._names, self._budget, self._policy, self._setting = names, budget, policy, setting
-        self._few: list[float] = []
-        self._many: list[dict[str, Any]] = []
-
-    def run(self, *, backwards: bool = False) -> None:
-        """Both once more."""
-        for steps in (self._setting.few, self._setting.many)[:: -1 if backwards else 1]:
-            jobs = [
-                f"{EXAMPLES / name}.py --steps {self._setting.steps(name, steps)}" for name in self._names
-            ]
-            summary = run_gpushare(jobs, self._budget, 1, "--policy", self._policy)
-            if steps == self._setting.few:
-                self._few.append(summary["wall_s"])
-            else:
-                self._many.append(summary)
-
-    def run_all(self) -> float:
-        """`repeats` times, every other time backwards; see `seconds`."""
-        for repeat in range(self._setting.repeats):
-            self.run(backwards=repeat % 2 == 1)
-        return self.seconds
-
-    @property
-    def seconds(self) -> float:
-        """From `few` to `many` steps."""
-        seconds = float(self._middle["wall_s"]) - statistics.median(self._few)
-        print(f"{' + '.join(self._names)}, {self._policy}: {seconds:.2f} s", file=sys.stderr, flush=True)
-        return seconds
-
-    @property
-    def apart_s(self) -> float:
-        """The longest of the runs with many steps less the shortest."""
-        walls_s = [float(summary["wall_s"]) for summary in self._many]
-        return max(walls_s) - min(walls_s)
-
-    @property
-    def modes_s(self) -> dict[str, float]:
-        """How long the run in the middle was in each mode."""
-        return {name: mode["seconds"] for name, mode in self._middle["modes"].items()}
-
-    @property
-    def _middle(self) -> dict[str, Any]:
-        """Of the runs with many steps the one that took the median time, or the shorter of two."""
-        return _in_the_middle(self._many, lambda summary: float(summary["wall_s"]))
-
-
-def _in_the_middle(several: Sequence[T], key: Callable[[T], float]) -> T:
-    return sorted(several, key=key)[(len(several) - 1) // 2]
-
-
 def simulated(
     profiles: dict[str, Profile], budget: int, policy: str, contention: Contention, setting: Setting
 ) -> tuple[float, dict[str, float]]:
@@ -161,10 +91,6 @@ def budget_of(jobs: Iterable[Profile], share: float) -> int:
     profiles = list(jobs)
     least = max(p.peak_held_bytes + q.residue_bytes for p, q in itertools.permutations(profiles, 2))
     return max(least + 4 * PAGE, round(share * sum(p.peak_held_bytes for p in profiles)))
-
-
-def profile_of(name: str) -> Profile:
-    return Profile.from_json(profile(f"{EXAMPLES / name}.py --steps {_ENDLESS}", 1), name)
 
 
 def fitted_factor(pair: Pair, profiles: dict[str, Profile], setting: Setting) -> float:
@@ -226,7 +152,7 @@ def compare(
                 one.run(backwards=backwards)
         alone_s = [one.seconds for one in alone]
         for policy, run in runs.items():
-            predicted_s, modes_s = _in_the_middle(
+            predicted_s, modes_s = in_the_middle(
                 [
                     simulated(both, budget, policy, by_profiles(both, setting, rest), setting)
                     for both in taken

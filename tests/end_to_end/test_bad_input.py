@@ -72,7 +72,7 @@ import pathlib, time, torch
 kept = torch.zeros(60 << 18)
 pathlib.Path("ready").touch()
 while not pathlib.Path("over").exists():
-    time.sleep(0.01)
+    {until}
 """
 COMER = """
 import pathlib, time, torch
@@ -89,7 +89,7 @@ finally:
 
 
 def test_a_job_that_does_not_fit_beside_another_is_told_so(gpushare: Run, tmp_path: Path) -> None:
-    (tmp_path / "keeper.py").write_text(KEEPER)
+    (tmp_path / "keeper.py").write_text(KEEPER.format(until="sum(range(10000))"))
     (tmp_path / "comer.py").write_text(COMER)
     done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
     assert done.returncode == 3, done.stdout + done.stderr
@@ -97,6 +97,18 @@ def test_a_job_that_does_not_fit_beside_another_is_told_so(gpushare: Run, tmp_pa
     assert "and the budget is 120.0 MiB" in done.stdout
     states = [j["status"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert states == ["ok", "refused"]
+
+
+def test_a_job_that_sleeps_makes_room_for_it(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "keeper.py").write_text(
+        KEEPER.format(until="time.sleep(0.01)") + "assert (kept == 0).all()\n"
+    )
+    (tmp_path / "comer.py").write_text(COMER)
+    done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["jobs"][0]["copies_out"] > 0
+    assert summary["pool_peak_bytes"] <= summary["budget_bytes"]
 
 
 def test_a_saved_profile_above_the_budget_is_refused_at_once(gpushare: Run) -> None:

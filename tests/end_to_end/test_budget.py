@@ -6,8 +6,11 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import Run, environment
+
+from gpushare.units import format_bytes
 
 MIB = 1 << 20
 
@@ -73,6 +76,9 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         assert "the budget can't be 40.0 MiB: the jobs need at least" in small.stderr
         more = gpushare("budget", "200MiB", "--run", running.pid)
         assert more.returncode == 0 and f"run {running.pid} has 200.0 MiB" in more.stdout
+        share = gpushare("budget", "1%")
+        pages = psutil.virtual_memory().total // 100 // (2 * MIB)
+        assert share.returncode == 0 and f" {format_bytes(pages * 2 * MIB)} for wide" in share.stdout
         less = gpushare("budget", "90MiB")
         assert less.returncode == 0, less.stderr
         deadline = time.monotonic() + 20
@@ -144,6 +150,51 @@ def test_a_smaller_budget_that_a_job_outgrows_is_taken_back(gpushare: Run, tmp_p
     assert "the budget stays 250.0 MiB" in err and "have come to need" in err
     summary = json.loads((tmp_path / "s.json").read_text())
     assert summary["budget_bytes"] == 250 * MIB and "budget_at_end_bytes" not in summary
+
+
+# Of its first iteration nothing is known. At its end it waits once more, so that the budget may change again.
+FIRST = """
+import time
+from pathlib import Path
+import torch
+def wait_for(name):
+    while not Path(name).exists():
+        time.sleep(0.01)
+weight = torch.ones(64, requires_grad=True)
+try:
+    for step in range(3):
+        print("begins", flush=True)
+        wait_for("go-on")
+        (torch.ones(40 << 12, 64) * weight).sum().backward()
+finally:
+    print("ends", flush=True)
+    wait_for("over")
+"""
+
+
+def test_what_a_job_needs_is_not_known_at_first(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text(FIRST)
+    running = start(tmp_path, "first.py", "--budget", "200MiB", "--log-dir", "logs")
+    try:
+        wait_for(tmp_path / "logs" / "first.out", "begins")
+        low = gpushare("budget", "10MiB")
+        assert low.returncode == 2 and "at least 32.0 MiB, but '10MiB' is 10.0 MiB" in low.stderr
+        early = gpushare("budget", "60MiB")
+        assert early.returncode == 3 and "what first needs is not known before its first" in early.stderr
+        assert gpushare("budget", "210MiB").returncode == 0
+        forced = gpushare("budget", "60MiB", "--force")
+        assert forced.returncode == 0 and "has 60.0 MiB for first" in forced.stdout, forced.stderr
+        (tmp_path / "go-on").touch()
+        wait_for(tmp_path / "logs" / "first.out", "ends")
+        assert gpushare("budget", "220MiB").returncode == 0
+        most = gpushare("budget", "1602MiB")
+        assert most.returncode == 3 and "addresses were reserved for 1600.0 MiB" in most.stderr
+        (tmp_path / "over").touch()
+        out, err = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 3, err
+    assert "first needs at least" in out and ", and the budget is 60.0 MiB" in out
 
 
 def test_misuse(gpushare: Run) -> None:

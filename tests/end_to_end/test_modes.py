@@ -30,11 +30,12 @@ def test_a_fixed_policy_has_no_modes(gpushare: Run, train: None, tmp_path: Path)
     assert summary["modes"] == {} and summary["turns_s"] == 0
 
 
-def test_a_run_of_two_teaches_their_factor_and_a_plan_says_so(
-    gpushare: Run, train: None, tmp_path: Path
-) -> None:
-    (tmp_path / "wide.py").write_text(TRAIN.format(rows=8_000))
-    jobs = ("wide.py 200", "train.py 6000")
+def test_a_run_of_two_teaches_their_factor_and_a_plan_says_so(gpushare: Run, tmp_path: Path) -> None:
+    # Both sleep for the most part, so that no load of the machine makes turns the better mode.
+    for name, rows, sleeps_s in (("wide", 2_000, 0.02), ("train", 64, 0.01)):
+        text = "import time\n" + TRAIN.format(rows=rows) + f"    time.sleep({sleeps_s})\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    jobs = ("wide.py 250", "train.py 500")
     before = json.loads(gpushare("plan", *jobs, "--json", "--budget", "1GiB", "--iterations", "4").stdout)
     (pair,) = before["pairs"]
     assert pair["source"] == "measured" and pair["runs"] == 0

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from conftest import TRAIN, Run
 
+from gpushare.scheduling.order import QUANTUM_S
+
 MIB = 1 << 20
 # Reads a tensor that it keeps, so that its residue counts.
 KEEPING = "import torch\nkept = torch.ones({mib} << 18)\n" + TRAIN.format(rows=2_000)
@@ -71,9 +73,18 @@ def test_a_job_that_does_not_fit_now_waits_and_says_why(gpushare: Run, tmp_path:
     (tmp_path / "small.py").write_text(KEEPING.format(mib=60))
     for name in ("large", "small"):
         assert gpushare("run", f"{name}.py 30", "--budget", "200MiB").returncode == 0
-    done = gpushare("run", "large.py 30", "small.py 30", "--budget", "140MiB", "--summary", "s.json")
+    jobs = ("large.py 30", "small.py 30", "--budget", "140MiB", "--summary", "s.json", "--log-dir", "logs")
+    done = gpushare("run", *jobs, "--explain")
     assert done.returncode == 0, done.stderr
-    assert "waits for another job to end: it needs" in done.stderr
+    assert "waits for another job to end: by its saved profile it needs" in done.stderr
+    _, line = (tmp_path / "logs" / "waits.tsv").read_text().splitlines()
+    _, waited_s, forecast_s, name, _, place, other, reason, _ = line.split("\t")
+    assert (forecast_s, place, reason) == ("", "queue", "queued") and {name, other} == {"large", "small"}
+    (waiter,) = (job for job in summary(tmp_path)["jobs"] if job["name"] == name)
+    assert waiter["waited_s"]["queued"] == pytest.approx(float(waited_s), abs=1e-5)
+    assert waiter["longest_wait_s"] == summary(tmp_path)["longest_wait_s"] == waiter["waited_s"]["queued"]
+    assert "before it began: by its saved profile" in " ".join(done.stdout.split())
+    assert f"{name} waited " in done.stdout and ": queued " in done.stdout
     found = summary(tmp_path)
     assert [job["status"] for job in found["jobs"]] == ["ok", "ok"]
     assert found["pool_peak_bytes"] <= 140 * MIB
@@ -120,9 +131,24 @@ def test_twenty_jobs(gpushare: Run, plain: Run, tmp_path: Path) -> None:
     assert found["solo_peaks_sum_bytes"] > 2 * 150 * MIB
     assert found["pool_peak_bytes"] <= 150 * MIB
     assert [job["iterations"] for job in found["jobs"]] == [12] * 20
-    assert 0 < found["longest_wait_s"] < found["duration_s"]
     for log in sorted((tmp_path / "logs").glob("*.out")):
         assert log.read_text() == expected
+
+
+def test_twenty_jobs_in_turns_wait_a_quantum_for_each_other_one(gpushare: Run, tmp_path: Path) -> None:
+    """And for the iteration that it is in then. A job that was put off to the others' end would wait twice as long."""
+    step = TRAIN.format(rows=4_000).replace("    optimizer.zero", "    time.sleep(0.1); optimizer.zero")
+    (tmp_path / "job.py").write_text("import time\n" + step)
+    jobs = ["job.py 12"] * 20
+    arguments = (*jobs, "--budget", "250MiB", "--policy", "temporal", "--summary", "s.json")
+    done = gpushare("run", *arguments, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = summary(tmp_path)["jobs"]
+    assert not any(job["copies_out"] for job in found)
+    for job in found:
+        others = [other for other in found if other is not job]
+        iterations_s = sum(other["alone_s"] / other["iterations"] for other in others)
+        assert job["longest_wait_s"] < len(others) * QUANTUM_S + 1.5 * iterations_s, job
 
 
 @pytest.mark.parametrize(
@@ -131,7 +157,30 @@ def test_twenty_jobs(gpushare: Run, plain: Run, tmp_path: Path) -> None:
         (("--priority", "wide"), "--priority must be NAME=N with a whole number N, but got 'wide'"),
         (("--priority", "wide=high"), "but got 'wide=high'"),
         (("--priority", "other=3"), "there is no job 'other'; the jobs are wide"),
+        (
+            ("--priority", "wide=3", "--priority", "wide=4"),
+            "must be given once for a job, but wide got 3 and 4",
+        ),
+        (
+            ("--priority", f"wide={10**19}"),
+            "--priority must be from -1000000000 to 1000000000, but got 10000000000000000000",
+        ),
         (("--priority", "wide=3", "--order", "fair"), "jobs have priorities, but --order is fair"),
+        (("--split-size", "0"), "--split-size must be at least a page, 2.0 MiB, but got '0' (0 B)"),
+        (("--split-size", "1MiB"), "but got '1MiB' (1.0 MiB)"),
+        (("--split-size", "50%"), "KiB, MiB or GiB, but got '50%'"),
+        (
+            ("--split-size", "8MiB", "--policy", "zico"),
+            "--split-size cannot be used with --policy zico: only waterwave and auto have segments",
+        ),
+        (
+            ("--order", "fair", "--policy", "unmanaged"),
+            "--order cannot be used with --policy unmanaged: no job waits there",
+        ),
+        (
+            ("--priority", "wide=1", "--policy", "unmanaged"),
+            "a job's priority cannot be used with --policy unmanaged",
+        ),
         (("--order", "random"), "'random' is not one of"),
     ],
 )

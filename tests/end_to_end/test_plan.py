@@ -42,6 +42,17 @@ def test_scripts_are_profiled_once_and_planned(gpushare: Run, tmp_path: Path) ->
     from_file = gpushare("plan", "p.json", "p.json", *options, "--json", "--policy", "zico")
     assert json.loads(from_file.stdout)["policies"]["zico"] == {**shared, "policy": "zico"}
 
+    other = {**json.loads(saved.read_text()), "device": "cuda X", "torch": "1.0", "page_bytes": MIB}
+    (tmp_path / "q.json").write_text(json.dumps(other))
+    mixed = gpushare("plan", "p.json", "q.json", *options, "--policy", "zico")
+    assert mixed.returncode == 0, mixed.stderr
+    assert "differ in device and are planned as if they did not: cpu (wide); cuda X (wide-2)" in mixed.stderr
+    assert (
+        "1.0 (wide-2)" in mixed.stderr and "page size" in mixed.stderr and "1.0 MiB (wide-2)" in mixed.stderr
+    )
+    alike = gpushare("plan", "q.json", "q.json", *options, "--policy", "zico")
+    assert alike.returncode == 0 and alike.stderr == ""
+
     small = gpushare("plan", "p.json", "p.json", "--budget", "50MiB")
     assert small.returncode == 3
     assert "wide needs at least" in small.stderr and "the budget is 50.0 MiB" in small.stderr
@@ -122,10 +133,15 @@ def test_who_goes_first_is_planned_too(gpushare: Run, tmp_path: Path) -> None:
     assert report["order"] == "priority" and [job["priority"] for job in report["jobs"]] == [0, 5]
     ends = [job["end_s"] for job in report["policies"]["temporal"]["jobs"]]
     assert ends[1] < 0.6 * ends[0]
-    told = gpushare("plan", *jobs, *options, "--priority", "wide-2=5", "--split-size", "8MiB").stdout
+    both = (*options, "--policy", "waterwave", "--priority", "wide-2=5", "--split-size", "8MiB")
+    told = gpushare("plan", *jobs, *both).stdout
     assert "who goes first: priority (wide-2 5)" in told and "waterwave's segments: 8.0 MiB" in told
     wrong = gpushare("plan", *jobs, *options, "--priority", "wide-2=5", "--order", "fifo")
     assert wrong.returncode == 2 and "--order is fifo" in wrong.stderr
+    idle = gpushare("plan", *jobs, *options, "--policy", "zico", "--split-size", "8MiB")
+    assert (
+        idle.returncode == 2 and "--split-size cannot be used with --policy temporal and zico" in idle.stderr
+    )
 
 
 def two_most_seen(profile: dict[str, Any]) -> list[dict[str, Any]]:
@@ -144,7 +160,12 @@ def two_most_seen(profile: dict[str, Any]) -> list[dict[str, Any]]:
         (("broken.json",), "broken.json is damaged"),
         (("train.py", "--policy", "magic"), "'magic' is not one of"),
         (("train.py", "--budget", "1MB"), "at least 32.0 MiB, but got 976.6 KiB"),
-        (("train.py", "--slowdown", "0.5"), "0.5 is not in the range"),
+        (("train.py", "--slowdown", "0.5"), "'--slowdown': must be a number from 1 to 1000, but got '0.5'"),
+        (("train.py", "--slowdown", "inf"), "must be a number from 1 to 1000, but got 'inf'"),
+        (("train.py", "--stagger", "nan"), "must be a number from 0 to 3600, but got 'nan'"),
+        (("train.py", "--cores", "nan"), "must be a number from 1 to 4096, but got 'nan'"),
+        (("train.py", "--threads", "-1"), "must be a number from 0.01 to 4096, but got '-1'"),
+        (("train.py", "--stagger", "soon"), "must be a number from 0 to 3600, but got 'soon'"),
         (("train.py", "--device", "cuda"), "--device cuda: "),
     ],
 )

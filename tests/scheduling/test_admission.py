@@ -1,11 +1,12 @@
 """The queue before jobs begin."""
 
 import threading
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.scheduling.admission import Need, Queue, missing_bytes
+from gpushare.scheduling.admission import Need, Queue, Queued, missing_bytes
 
 needs = st.builds(lambda residue, more: Need(residue, residue + more), st.integers(0, 9), st.integers(0, 9))
 
@@ -23,10 +24,11 @@ def test_who_is_admitted_leaves_each_the_room_to_run(newcomer: Need, others: lis
 class Waiting(threading.Thread):
     """A job before it begins."""
 
-    def __init__(self, queue: Queue, name: str, need: Need | None, rank: int = 0) -> None:
+    def __init__(self, queue: Queue, name: str, need: Need | None, rank: int = 0, account: int = 1) -> None:
         super().__init__(name=name, daemon=True)
-        self._queue, self._need, self._rank = queue, need, rank
+        self._queue, self._need, self._rank, self._account = queue, need, rank, account
         self.notes: list[str] = []
+        self.queued: list[Queued] = []
         self.told, self.begun, self.given_up = threading.Event(), threading.Event(), False
         self.start()
 
@@ -36,7 +38,13 @@ class Waiting(threading.Thread):
 
     def run(self) -> None:
         began = self._queue.enter(
-            self.name, 1, self._need, rank=self._rank, note=self._note, given_up=lambda: self.given_up
+            self.name,
+            self._account,
+            self._need,
+            rank=self._rank,
+            note=self._note,
+            queued=self.queued.append,
+            given_up=lambda: self.given_up,
         )
         if began:
             self.begun.set()
@@ -53,14 +61,50 @@ def test_a_job_waits_says_why_and_begins_when_another_has_ended() -> None:
     second = Waiting(waits, "second", Need(30 << 20, 60 << 20))
     assert second.told.wait(5) and not second.begun.is_set()
     assert second.notes == [
-        "second waits for another job to end: it needs 60.0 MiB and keeps 30.0 MiB; first keep 50.0 MiB between "
-        "iterations, and the budget has 100.0 MiB for all"
+        "second waits for another job to end: by its saved profile it needs 60.0 MiB and keeps 30.0 MiB; "
+        "first keeps 50.0 MiB between iterations, and the budget has 100.0 MiB for all"
     ]
     small = Waiting(waits, "small", Need(5 << 20, 10 << 20))
     assert small.begun.wait(5)  # it passes who does not fit
     waits.leave("first")
     assert second.begun.wait(5)
     assert len(second.notes) == 1
+
+
+def test_a_wait_in_the_queue_is_told_with_whom_it_was_for() -> None:
+    waits = queue(100)
+    first = Waiting(waits, "first", Need(40, 40), account=1)
+    others = [first, Waiting(waits, "second", Need(45, 45), account=2)]
+    assert all(other.begun.wait(5) and not other.queued for other in others)
+    one, two = (Waiting(waits, name, Need(55, 55), account=3) for name in ("one", "two"))
+    assert one.told.wait(5) and two.told.wait(5)
+    two.given_up = True
+    two.join(10)
+    (given_up,) = two.queued
+    assert given_up.for_account == 2  # keeps the most, and nobody has ended
+    waits.leave("first")
+    assert one.begun.wait(5)
+    (wait,) = one.queued
+    assert wait.for_account == 1 and 0 < wait.waited_ns <= time.monotonic_ns() - wait.asked_ns
+
+
+def test_a_budget_is_not_cut_below_what_saved_profiles_say_nor_before_anything_is_known() -> None:
+    waits = queue(100 << 20)
+    waits.expect(1)
+
+    def why(mib: int, *measured: int, force: bool = False) -> str:
+        return waits.why_no_cut(mib << 20, lambda account: account in measured, force=force) or ""
+
+    assert "the jobs are only starting" in why(60)
+    assert Waiting(waits, "first", Need(50 << 20, 70 << 20)).begun.wait(5)
+    assert not why(80)
+    assert "60.0 MiB: first needs at least 70.0 MiB by its saved profile" in why(60)
+    assert not why(60, 1)  # measured: what it needs is the shim's to say
+    assert Waiting(waits, "second", Need(50 << 20, 80 << 20)).told.wait(5)
+    assert "second needs at least 80.0 MiB" in why(70, 1)
+    assert Waiting(waits, "third", None).begun.wait(5)
+    assert "what third needs is not known before its" in why(90)
+    assert not why(90, force=True) and "second needs" in why(70, force=True)
 
 
 def test_the_first_in_rank_begins_first() -> None:

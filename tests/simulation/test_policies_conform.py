@@ -1,16 +1,18 @@
 """What every policy must pass, one that gives random permits too: safety is not the policy's."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shapes import PAGE
 
+from gpushare.jobs import FIFO
 from gpushare.native.doors import BY_CURVE, NO_LEASES
 from gpushare.native.library import NativeError
 from gpushare.scheduling.leases import segment_bytes
+from gpushare.scheduling.order import QUANTUM_S
 from gpushare.scheduling.policies import MODES, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
 from gpushare.simulation import Contention, Engine, JobOutcome, SimulatedJob
@@ -19,22 +21,31 @@ from gpushare.simulation.planner import SegmentBytes
 
 
 def random_permits(seed: int) -> Policy:
-    """Permits from nowhere, some for jobs that are not there."""
+    """Permits from nowhere, others each time, some for jobs that are not there."""
+    rng = random.Random(seed)
+
+    def permit(account: int, after: int) -> Permit:
+        made = rng.choice((None, 0, 1, 3, 10**6))
+        return Permit(account, after, made, rng.random(), by_forecast=rng.random() < 0.3)
 
     def policy(snapshot: Snapshot) -> list[Permit]:
-        rng = random.Random(seed)
         accounts = [*(job.account for job in snapshot.jobs), 17]
-        pairs = [(a, b) for a in accounts for b in accounts if rng.random() < 0.8]
-        return [Permit(a, b, rng.choice((None, 0, 1, 3, 10**6)), rng.random()) for a, b in pairs]
+        return [permit(a, b) for a in accounts for b in accounts if rng.random() < 0.8]
 
     return policy
 
 
-SUBJECTS: dict[str, tuple[str, Policy]] = {
-    **{name: (name, policy) for name, policy in POLICIES.items()},
-    "random": ("zico", random_permits(1)),
-}
+SUBJECTS = sorted([*POLICIES, "random"])
+MANAGED = sorted({*SUBJECTS} - {"unmanaged"})
+
+
+def subject(name: str, seed: int) -> tuple[str, Policy]:
+    """The governor's own policy, and the one that gives permits."""
+    return ("zico", random_permits(seed)) if name == "random" else (name, POLICIES[name])
+
+
 Vary = Callable[[int], Variation]
+CONTENTION = Contention(3, 1.1)
 
 
 def wrong_times(seed: int) -> Vary:
@@ -62,7 +73,7 @@ def jobs(
         up = [residue + sum(rises[: n + 1]) for n in range(len(rises))]
         late = draw(st.booleans())  # all is freed at the very end
         held = up + ([up[-1]] * len(up) if late else up[-2::-1])
-        times = [n * draw(st.sampled_from((0.001, 0.05, 0.3))) for n in range(len(held))]
+        times = sorted(n * draw(st.sampled_from((0.001, 0.05, 0.3))) for n in range(len(held)))
         made.append(
             SimulatedJob(
                 name=f"job {i}",
@@ -99,51 +110,86 @@ class Checked(Engine):
 # Of leases: the policy's own ones, none, as small as can be, larger than any iteration.
 SPLITS = (None, NO_LEASES, BY_CURVE, PAGE, 10 * PAGE, 10**6 * PAGE)
 splits = st.sampled_from(SPLITS)
+seeds = st.integers(0, 10**6)
 
 
 def segments(split: int | None) -> SegmentBytes:
     return segment_bytes if split is None else lambda *_: split
 
 
-def run(name: str, made: list[SimulatedJob], budget_bytes: int, split: int | None = None) -> list[JobOutcome]:
-    mechanism, policy = SUBJECTS[name]
+def run(
+    name: str,
+    made: list[SimulatedJob],
+    budget_bytes: int,
+    *,
+    seed: int,
+    split: int | None = None,
+    quantum_s: float = 0.0,
+) -> list[JobOutcome]:
+    """`seed` is that of random permits."""
+    mechanism, policy = subject(name, seed)
     engine = Checked(
         made,
         policy=policy,
         mechanism=mechanism,
         budget_bytes=budget_bytes,
-        contention=Contention(3, 1.1),
+        contention=CONTENTION,
         modes=MODES.get(name, ()),
         segments=segments(split),
     )
     with engine.governor as governor:
+        governor.order(FIFO, round(quantum_s * 1e9))
         engine.run()
         assert governor.pool().held_bytes == 0
         return engine.outcomes()
 
 
+def slowest_s(made: Sequence[SimulatedJob], one: SimulatedJob, outcome: JobOutcome) -> float:
+    """What the longest iteration of a job can take while all compute, all that it ever waited for memory included."""
+    threads = [job.threads for job in made]
+    alone_s = max(one.vary(n).time for n in range(one.iterations)) * one.iteration_s
+    return alone_s / CONTENTION.pace(0, range(len(made)), threads) + outcome.memory_wait_s
+
+
 LOOSE = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
+@pytest.mark.parametrize("name", MANAGED)
 @LOOSE
-@given(made=jobs(wrong_times), share=st.floats(0, 1), split=splits)
+@given(made=jobs(wrong_times), share=st.floats(0, 1), split=splits, seed=seeds)
 def test_with_right_claims_every_job_ends_whatever_the_times(
-    name: str, made: list[SimulatedJob], share: float, split: int | None
+    name: str, made: list[SimulatedJob], share: float, split: int | None, seed: int
 ) -> None:
-    for job in run(name, made, budget_for(made, share), split):
+    for job in run(name, made, budget_for(made, share), seed=seed, split=split):
         assert job.status == "ok", job
         assert job.overruns == 0 and job.copies_out == 0
         assert job.most_passed <= 1  # the bound on waiting at a door
 
 
-@pytest.mark.parametrize("name", sorted(SUBJECTS))
-@LOOSE
-@given(made=jobs(wrong_bytes, most=8), share=st.floats(0, 1), split=splits)
-def test_with_wrong_claims_nothing_hangs_or_exceeds_the_budget(
-    name: str, made: list[SimulatedJob], share: float, split: int | None
+# First in first out, while a job waits each other one may end the iteration that it is in and start one more. Where
+# it takes turns it goes on until its quantum is over, and ends the iteration that it is in then. Which of the two holds
+# may change meanwhile, with a mode or a permit.
+@pytest.mark.parametrize("name", MANAGED)
+@settings(LOOSE, max_examples=25)
+@given(made=jobs(wrong_times, iterations=20), share=st.floats(0, 1), split=splits, seed=seeds)
+def test_with_the_quantum_as_shipped_a_wait_is_bounded(
+    name: str, made: list[SimulatedJob], share: float, split: int | None, seed: int
 ) -> None:
-    for job in run(name, made, budget_for(made, share), split):
+    came = run(name, made, budget_for(made, share), seed=seed, split=split, quantum_s=QUANTUM_S)
+    most = 1 if name == "temporal" else 2
+    for job in came:
+        others = [(one, other) for one, other in zip(made, came, strict=True) if other is not job]
+        bound_s = sum(QUANTUM_S + most * slowest_s(made, *other) for other in others)
+        assert job.longest_wait_s <= bound_s, job
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+@LOOSE
+@given(made=jobs(wrong_bytes, most=8), share=st.floats(0, 1), split=splits, seed=seeds)
+def test_with_wrong_claims_nothing_hangs_or_exceeds_the_budget(
+    name: str, made: list[SimulatedJob], share: float, split: int | None, seed: int
+) -> None:
+    for job in run(name, made, budget_for(made, share), seed=seed, split=split):
         assert job.status == "ok" or (job.message and "the budget is" in job.message)
 
 
@@ -170,7 +216,7 @@ def test_the_check_is_exercised(name: str) -> None:
             )
             for i in range(3)
         ]
-        ended = run(name, made, (round(1.6 * peak) + 10) * PAGE)
+        ended = run(name, made, (round(1.6 * peak) + 10) * PAGE, seed=seed)
         assert all(job.status == "ok" for job in ended)
         stalled += any(job.memory_wait_s > 0 for job in ended)
     if name != "zico":
@@ -236,7 +282,7 @@ def of_kinds(i: int, pattern: tuple[float, ...], seed: int, arrival_s: float) ->
     )
 
 
-@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - {"unmanaged"}))
+@pytest.mark.parametrize("name", MANAGED)
 @settings(LOOSE, max_examples=12)
 @given(
     kinds=st.lists(
@@ -244,12 +290,13 @@ def of_kinds(i: int, pattern: tuple[float, ...], seed: int, arrival_s: float) ->
     ),
     share=st.floats(0, 1),
     split=splits,
+    seed=seeds,
 )
 def test_kinds_of_iterations_are_safe(
-    name: str, kinds: list[tuple[tuple[float, ...], int, float]], share: float, split: int | None
+    name: str, kinds: list[tuple[tuple[float, ...], int, float]], share: float, split: int | None, seed: int
 ) -> None:
     made = [of_kinds(i, *kind) for i, kind in enumerate(kinds)]
-    for job in run(name, made, budget_for(made, share), split):
+    for job in run(name, made, budget_for(made, share), seed=seed, split=split):
         assert job.status == "ok", job
         assert job.overruns == 0 and job.copies_out == 0
 
@@ -261,9 +308,8 @@ def test_memory_comes_by_segment_under_waterwave(name: str, leased: bool) -> Non
         SimulatedJob(f"job {i}", held, tuple(0.001 * n for n in range(len(held))), 0.4, 2 * PAGE, 9)
         for i in range(2)
     ]
-    mechanism, policy = SUBJECTS[name]
     engine = Checked(
-        made, policy=policy, mechanism=mechanism, budget_bytes=300 * PAGE, contention=Contention(2, 1.0)
+        made, policy=POLICIES[name], mechanism=name, budget_bytes=300 * PAGE, contention=Contention(2, 1.0)
     )
     with engine.governor as governor:
         while engine.now_s < 2:

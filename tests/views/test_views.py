@@ -103,6 +103,18 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
 
 
+def test_a_shift_has_a_forecast_only_where_one_was_planned(memory: int) -> None:
+    fill(memory)
+    for account, planned_ns in ((1, 0), (2, 200_000_000)):
+        slot = layout.HEADER_BYTES + account * layout.SLOT_BYTES
+        put(memory, slot, layout.SLOT, shift_sum_ns=10**9, shift_count=2, predicted_shift_ns=planned_ns)
+    results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "ok", 0, None, 2)]
+    jobs = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)["jobs"]
+    assert [job["time_shift_s"] for job in jobs] == [0.5, 0.5]
+    assert [job["predicted_time_shift_s"] for job in jobs] == [None, 0.2]
+    assert [job["shift_error_s"] for job in jobs] == [None, pytest.approx(0.3)]
+
+
 def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     fill(memory)
     modes = {

@@ -28,4 +28,8 @@ MODES: dict[str, tuple[str, ...]] = {
     "auto": AUTO_MODES,
 }
 
-__all__ = ["DEFAULT", "MODES", "POLICIES", "Policy"]
+# Policies that promise memory by segments, at least in one of their modes; and those with doors, at which jobs wait.
+SEGMENTED = tuple(name for name, modes in MODES.items() if "waterwave" in modes)
+ORDERED = tuple(name for name in POLICIES if name != "unmanaged")
+
+__all__ = ["DEFAULT", "MODES", "ORDERED", "POLICIES", "SEGMENTED", "Policy"]
