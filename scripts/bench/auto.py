@@ -3,11 +3,13 @@
 Efficiency E of a run is the time that all its iterations take under plain python, one job alone with its pages kept,
 over the run's time from the first iteration's start to the last one's end. So start-up is apart, warm-up and
 profiling are not. 1 is one after the other. The slower job of a pair does `--iterations`, the other one as many as
-take as long. Each repeat measures plain python and all policies, every other one backwards (ABBA); beside the mean
-stands the lower bound of the mean, one-sided, at 95 %.
+take as long, so both together do at least twice as many. Each repeat measures plain python and all policies, every
+other one backwards (ABBA); beside the mean stands the lower bound of the mean, one-sided, at 95 %. Each row names the
+commit that it was measured at: with `--add` the rows of other pairs stay as they were, for all at once take hours.
 """
 
 import argparse
+import datetime
 import itertools
 import json
 import math
@@ -20,7 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import EXAMPLES, JOBS, KEEP_PAGES, add_output_options, profile, run_gpushare, run_plain, write
+from common import (
+    EXAMPLES,
+    JOBS,
+    KEEP_PAGES,
+    RESULTS,
+    add_output_options,
+    commit,
+    profile,
+    run_gpushare,
+    run_plain,
+    write,
+)
 
 SCRIPTS = {
     **{name: str(EXAMPLES / f"{name}.py") for name in ("digits_cnn", "autoencoder", "recurrent_lm")},
@@ -134,7 +147,16 @@ def measure(
         "plain_iteration_s": plain,
         "efficiency": found,
         "auto": modes,
+        "commit": commit(),
+        "date": datetime.date.today().isoformat(),
     }
+
+
+def others(name: str, pairs: list[list[str]]) -> list[dict[str, Any]]:
+    """What the results hold of pairs that are not among these."""
+    path = RESULTS / f"{name}.json"
+    figures = json.loads(path.read_text())["figures"]["pairs"] if path.exists() else []
+    return [found for found in figures if found["pair"] not in pairs]
 
 
 def rows(figures: dict[str, Any]) -> list[list[Any]]:
@@ -153,6 +175,7 @@ def rows(figures: dict[str, Any]) -> list[list[Any]]:
                 "-" if bound is None else f"{bound:.3f}",
                 f"{min(values):.3f} to {max(values):.3f}",
                 f"{means[policy] / best:.3f}" if best and policy == "auto" else "-",
+                figures["commit"],
             ]
         )
     return table
@@ -163,8 +186,9 @@ def main() -> None:
     parser.add_argument("--pairs", default=",".join(PAIRS), help="pairs A+B of " + ", ".join(SCRIPTS))
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--shares", default="0.8", help="budgets, in sums of both peaks")
-    parser.add_argument("--iterations", type=int, default=500)
+    parser.add_argument("--iterations", type=int, default=250, help="of the slower job")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--add", action="store_true", help="keep what the results hold of other pairs")
     add_output_options(parser, "auto")
     args = parser.parse_args()
     pairs, policies = [pair.split("+") for pair in args.pairs.split(",")], args.policies.split(",")
@@ -180,7 +204,7 @@ def main() -> None:
     )
     if args.estimate:
         return
-    begun, figures = time.monotonic(), []
+    begun, figures = time.monotonic(), others(args.name, pairs) if args.add else []
     heading = [
         "pair",
         "budget (sum of peaks)",
@@ -189,8 +213,9 @@ def main() -> None:
         "lower bound",
         "least to most",
         "of the best fixed",
+        "commit",
     ]
-    table: list[list[Any]] = [heading]
+    table: list[list[Any]] = [heading, *itertools.chain.from_iterable(map(rows, figures))]
     for pair, share in itertools.product(pairs, shares):
         found = measure([jobs[name] for name in pair], share, args.iterations, args.repeats, policies)
         figures.append(found)

@@ -152,6 +152,7 @@ def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
         "python": platform.python_version(),
         "torch": version("torch"),
         "gpushare": _gpushare_version(),
+        "commit": commit(),
     }
     RESULTS.mkdir(exist_ok=True)
     _replace(RESULTS / f"{name}.json", json.dumps({**about, "figures": figures}, indent=2) + "\n")
@@ -161,6 +162,17 @@ def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
     lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
     _replace(RESULTS / f"{name}.md", "\n".join(lines) + "\n")
     return "\n".join(lines)
+
+
+def commit() -> str:
+    """Of the tree that the benchmark lies in, with `-dirty` where files differ from it, results apart."""
+    described = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*"]
+    changed = ["git", "-C", str(ROOT), "diff", "--quiet", "HEAD", "--", ".", ":!scripts/bench/results"]
+    try:
+        name = subprocess.run(described, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return name + "-dirty" * (subprocess.run(changed).returncode != 0)
 
 
 def _gpushare_version() -> str:
