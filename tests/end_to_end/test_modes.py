@@ -67,3 +67,19 @@ def test_jobs_with_saved_profiles_that_load_for_long_begin_side_by_side(
         assert done.returncode == 0, done.stderr
     modes = json.loads((tmp_path / "s.json").read_text())["modes"]
     assert next(iter(modes)) == "zico" and modes["zico"]["yield"] > 0
+
+
+@pytest.mark.parametrize("policy", ["auto", "zico", "waterwave", "greedy"])
+def test_no_job_waits_for_the_scheduler_or_for_memory_where_everything_fits(
+    gpushare: Run, tmp_path: Path, policy: str
+) -> None:
+    """Permits are published ahead; `python_grants` counts the doors that only a new one opened."""
+    # Asleep for the most part, so that no load of the machine makes turns the better mode.
+    (tmp_path / "train.py").write_text("import time\n" + TRAIN.format(rows=64) + "    time.sleep(0.005)\n")
+    jobs = ["train.py 150"] * 3
+    done = gpushare("run", *jobs, "--budget", "512MiB", "--policy", policy, "--summary", "s.json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert all(job["iterations"] == 150 for job in summary["jobs"])
+    assert [job["python_grants"] for job in summary["jobs"]] == [0, 0, 0]
+    assert [job["memory_waits"] for job in summary["jobs"]] == [0, 0, 0]
