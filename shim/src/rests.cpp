@@ -43,7 +43,9 @@ void Governor::rest_until_back(uint32_t id) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
   ++a.woken;
+  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();  // no part of the iteration's time
   parked_changed_.wait(lock, [&] { return !a.away; });
+  if (--a.memory_waits == 0) pause(a, now_ns());
   --a.woken;
   a.resting.fetch_sub(1);
 }

@@ -162,6 +162,34 @@ void who_has_a_lock_that_is_known() {
   CHECK(wedge.w.telemetry.slot(2, kCopiesOut) == 1);
 }
 
+// Job 2 wakes while job 1 keeps what it has got; until that is given back it can't go on.
+void who_has_woken_and_waits_is_not_iterating() {
+  auto begun_at = std::chrono::steady_clock::now();
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  std::binary_semaphore free{0};
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    free.release();
+    std::this_thread::sleep_for(milliseconds(1500));
+    wedge.one.end();
+  });
+  wedge.threads.emplace_back([&] {
+    governor.begin_rest(2);
+    free.acquire();
+    CHECK(!governor.end_rest(2));
+    auto woke_at = std::chrono::steady_clock::now();
+    governor.rest_until_back(2);
+    auto back_at = std::chrono::steady_clock::now();
+    while (!wedge.two.pages.empty()) wedge.two.give();
+    governor.mark(2), governor.pass_door(2);
+    std::chrono::nanoseconds took{wedge.w.telemetry.slot(2, kLastIterationNs)};
+    CHECK(took < std::chrono::steady_clock::now() - begun_at - (back_at - woke_at) / 2);
+    wedge.two.end();
+  });
+  wedge.join();
+}
+
 // A sleep that blocks of other threads interrupt is none, nor one that is short.
 void who_does_something_stays() {
   Wedge wedge;
@@ -235,10 +263,11 @@ void who_sleeps_beside_a_claim_that_is_given_back_stays() {
 
 int main() {
   std::vector<std::thread> threads;
-  for (auto test : {who_waits_for_memory, beside_a_thread_that_sleeps_now_and_then,
-                    who_waits_at_its_door, who_sets_up, who_has_a_lock_that_is_known,
-                    who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays,
-                    who_sleeps_beside_a_claim_that_is_given_back_stays})
+  for (auto test :
+       {who_waits_for_memory, beside_a_thread_that_sleeps_now_and_then, who_waits_at_its_door,
+        who_sets_up, who_has_a_lock_that_is_known, who_has_woken_and_waits_is_not_iterating,
+        who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays,
+        who_sleeps_beside_a_claim_that_is_given_back_stays})
     threads.emplace_back(test);
   for (auto& t : threads) t.join();
   printf("sleepers: ok\n");

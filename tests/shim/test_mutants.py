@@ -205,6 +205,7 @@ MUTANTS = [
     ("sleepers", "rests.cpp", "a.saved && a.woken > 0 && ", "a.saved && "),
     ("sleepers", "rests.cpp", "if (moved || a.moved_ns", "if (a.moved_ns"),
     ("sleepers", "rests.cpp", "if (at_an_end && std::ranges::any_of(accounts(), goes_on))", "if (false)"),
+    ("sleepers", "rests.cpp", "if (--a.memory_waits == 0) pause(a, now_ns());", "--a.memory_waits;"),
     ("sleepers", "rests.cpp", "w.pages == 0 || (waiting.open && !w.no_wait)", "w.pages == 0"),
     ("sleepers", "rests.cpp", "w.no_wait                      ? kAsleepForALockNs", "w.no_wait ? kAsleepNs"),
     ("copying", "copying_out.cpp", "return w->id == a.id && w->no_wait;", "return w->id == 0 && w->no_wait;"),
