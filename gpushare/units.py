@@ -10,7 +10,7 @@ _FACTORS = {"": 1, "B": 1}
 _FACTORS |= {f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}
 _FACTORS |= {f"{p}IB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
-_FORMS = "a number of bytes, KB, MB, GB (powers of 1000), KiB, MiB or GiB"
+_FORMS = "a number of bytes, KB, MB, GB, TB (powers of 1000), KiB, MiB, GiB or TiB"
 _MOST = 1 << 60
 
 

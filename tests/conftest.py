@@ -17,6 +17,12 @@ import pytest
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # some test runners start us with it ignored
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # so does nohup
+with contextlib.suppress(ImportError):  # not there where only the tests that need a GPU run
+    from hypothesis import HealthCheck, settings
+
+    # A machine that stalls for a moment is no counterexample.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
 os.environ.setdefault("GPUSHARE_TEST_SEED", str(random.randrange(10**6)))
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "examples"
 Run = Callable[..., subprocess.CompletedProcess[str]]

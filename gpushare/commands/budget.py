@@ -25,7 +25,7 @@ def budget(size: str | None, process: int | None, force: bool) -> int:
     one while a job's first iterations have not been measured yet (--force: all the same, and what then does not fit
     is refused memory).
 
-    Exit code: 0 done, 2 there is no such run, 3 the jobs need more.
+    Exit code: 0 done, 2 the size or the run is wrong or the run does not answer, 3 refused, with the reason.
     """
     common.check_platform()
     process = process if process is not None else _only_run()

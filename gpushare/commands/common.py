@@ -74,7 +74,9 @@ def check_platform() -> None:
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise UsageError(f"gpushare needs Linux with glibc, but this is {platform.platform()}")
     if not library.library_path().exists():
-        raise UsageError(f"the shim is not built: {library.library_path()} is missing; pip install gpushare")
+        raise UsageError(
+            f"the shim is not built: {library.library_path()} is missing; install gpushare again by pip install"
+        )
 
 
 def choose_budget(text: str | None, device: Device) -> tuple[int, str]:

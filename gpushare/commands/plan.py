@@ -42,7 +42,11 @@ _SWEEP_POINTS = 16
     help="Simulate this one; may be given several times, the last one is drawn. Default: all, and the best is.",
 )
 @click.option(
-    "--iterations", type=click.IntRange(1, 3000), default=30, show_default=True, help="Of the slowest job."
+    "--iterations",
+    type=click.IntRange(1, 3000),
+    default=30,
+    show_default=True,
+    help="Of the slowest job; the others do as many as take as long, 3000 at most.",
 )
 @click.option("--cores", type=common.within(1, 4096), help="Default: those of this machine.")
 @click.option(

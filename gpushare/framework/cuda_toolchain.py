@@ -46,8 +46,11 @@ def find() -> Toolchain:
                 f"torch {torch.__version__} has no {header}: it is a build without CUDA; install one with CUDA"
             )
     compiler = _compiler()
-    wheels = tuple(sorted((folder.parent / "nvidia").glob("*/include")))
-    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda_include(), wheels)
+    cuda = cuda_include()
+    libraries = sorted((folder.parent / "nvidia").glob("*/include"))
+    # CCCL's headers (nv/target, for cuda_fp16.h) have a folder of their own since CUDA 13, which nvcc knows.
+    libraries += [at for at in (one / "cccl" for one in (cuda, *libraries)) if at.is_dir()]
+    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda, tuple(libraries))
 
 
 def _compiler() -> str:

@@ -18,7 +18,8 @@ from gpushare.isolation import context
 from gpushare.isolation.context import JobContext
 
 _shared_path: frozenset[str] = frozenset()
-_never_own = frozenset(sys.stdlib_module_names) - {"__main__"}
+# Not gpushare itself either: run from its tree by `PYTHONPATH`, a second copy would know of no shim.
+_never_own = frozenset(sys.stdlib_module_names) - {"__main__"} | {__name__.partition(".")[0]}
 _live: list[JobContext] = []
 _on_change: Callable[[JobContext], object]
 

@@ -70,7 +70,7 @@ class Run:
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
         self._signals = Signals(self._unended, screen.note)
-        self._budget = BudgetQuestions(self._budget_changed)
+        self._budget = BudgetQuestions(self._budget_answered_late)
 
     @property
     def ended_by(self) -> int | None:
@@ -204,6 +204,12 @@ class Run:
     def _budget_changed(self, wanted_bytes: int, refused: str | None) -> None:
         if refused is None:
             self._screen.note(f"the budget is to be {format_bytes(wanted_bytes)}")
+
+    def _budget_answered_late(self, wanted_bytes: int, refused: str | None) -> None:
+        """Whoever asked has given up, so a refusal is told here too."""
+        self._budget_changed(wanted_bytes, refused)
+        if refused is not None:
+            self._screen.note(refused)
 
     def _job_started(self, message: dict[str, Any]) -> None:
         result = self.results[message["job"]]

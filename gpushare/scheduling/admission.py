@@ -162,7 +162,9 @@ class Queue:
             needs = {name: self._expected.get(name) for name in unmeasured}
             needs |= {w.name: w.need for w in self._waiting if w.need}
         if only_starting and not force:
-            return "the budget can't be made smaller yet: the jobs are only starting; ask again"
+            return (
+                "the budget can't be made smaller yet: the jobs are only starting; ask again, or say --force"
+            )
         unknown = [name for name, need in needs.items() if need is None]
         if unknown and not force:
             return why_unknown(unknown)

@@ -100,8 +100,7 @@ class Benchmark:
 
 def _environment() -> dict[str, str]:
     """The package is the tree's, beside what is in PYTHONPATH already."""
-    paths = [str(programs.ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return {**os.environ, "PYTHONPATH": programs.python_path()}
 
 
 def _measured(results: Path) -> list[Row]:

@@ -27,6 +27,7 @@ def run(deadline: float) -> Iterator[Row]:
     shim = programs.run_row(shim, ["bash", "-c", f"{_configure()} && {_make('gpushare')}"], {}, deadline)
     if shim.verdict == "true":
         install(FOLDER)
+        make_site()
     yield shim
     stress = Row("stress_builds", "the stress builds, and needs no CUDA to build")
     bridge = Row("bridge_builds", "the bridge builds against this torch's headers")
@@ -56,3 +57,16 @@ def install(folder: Path) -> None:
     new = programs.SHIM.with_suffix(".new")
     shutil.copy(folder / programs.SHIM.name, new)
     os.replace(new, programs.SHIM)  # never written in place: a process may have it loaded
+
+
+def make_site() -> None:
+    """A folder for PYTHONPATH in which the tree's package lies as if it were installed.
+
+    In the tree itself it would be taken for the script's own module, of which each job has one.
+    """
+    about = programs.SITE / "gpushare-0.dist-info"
+    about.mkdir(parents=True, exist_ok=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gpushare\nVersion: 0\n")
+    package = programs.SITE / "gpushare"
+    if not package.is_symlink():
+        package.symlink_to(programs.ROOT / "gpushare")

@@ -4,6 +4,7 @@ They compute where DEVICE says. What has no use for a GPU (signals, files, child
 all the same, last, and is listed as such.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -90,7 +91,7 @@ def count() -> int:
 
 def run(deadline: float, why: str = "") -> Iterator[Row]:
     """Two rows for each pair; what has no time left is not checked, and nothing is if there is a `why`."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(deadline=deadline, folder=Path(folder))
         yield from run_pairs(pairs(), machine, why or jobs.missing())
 
@@ -104,7 +105,7 @@ def run_pairs(pairs: list[tuple[str, str]], machine: Machine, why: str = "") -> 
             folder = machine.folder / str(number)
             future: Future[None] | None = None
             if not why:
-                future = pool.submit(_run_pair, pair, rows, machine, folder)
+                future = pool.submit(_timed, pair, rows, machine, folder)
             begun.append((rows, future))
         try:
             for rows, future in begun:
@@ -120,12 +121,23 @@ def _row(name: str, other: str, why: str) -> Row:
     return Row(name, f"beside {other}: output, exit code and files are those of plain python{where}", why=why)
 
 
+def _timed(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> None:
+    begin = time.monotonic()
+    try:
+        _run_pair(pair, rows, machine, folder)
+    except Exception as error:  # the other pairs still run
+        why = jobs.fault(error)
+        for row in rows:
+            row.why, row.verdict = why, "not checked"
+    for row in rows:
+        row.seconds = round(time.monotonic() - begin, 2)
+
+
 def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> None:
     if machine.left_s < LEAST_S:
         for row in rows:
             row.why = NO_TIME
         return
-    begin = time.monotonic()
     alone = {name: plain(name, machine, folder) for name in pair}
     for row in rows:
         if alone[row.name].ended.code is None:
@@ -136,7 +148,6 @@ def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: 
             _judge(row, alone[row.name], together[row.name], summary, machine, folder)
     for row in rows:
         row.why = row.why or ("" if row.claims else "what it runs beside could not be run in plain python")
-        row.seconds = round(time.monotonic() - begin, 2)
 
 
 def plain(name: str, machine: Machine, folder: Path) -> Result:
@@ -144,13 +155,13 @@ def plain(name: str, machine: Machine, folder: Path) -> Result:
     script = _copy(name, folder)
     ended = machine.started([sys.executable, str(script)], script.parent)
     result = Result(ended, _written(script.parent))
-    shutil.rmtree(script.parent)
+    shutil.rmtree(script.parent, ignore_errors=True)
     return result
 
 
 def _copy(name: str, folder: Path) -> Path:
     at = folder / name
-    at.mkdir(parents=True)
+    at.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(FOLDER / f"{name}.py", at / f"{name}.py"))
 
 
@@ -171,7 +182,7 @@ def _together(
     command += ["--summary", "summary.json", "--budget", BUDGET, "--device", machine.device]
     ended = machine.started(command, folder)
     summary: dict[str, Any] = {"jobs": [], "ended": ended}
-    if (folder / "summary.json").exists():
+    with contextlib.suppress(OSError, ValueError):  # of a run that was killed
         summary |= json.loads((folder / "summary.json").read_text())
     codes = {job["name"]: job["exit_code"] for job in summary["jobs"]}
     results = {}
@@ -181,7 +192,7 @@ def _together(
         errors = log.with_suffix(".err")
         said = errors.read_text(errors="replace") if errors.exists() else ""
         results[name] = Result(Ended(codes.get(name), output, said, ended.limit_s), _written(folder / name))
-        shutil.rmtree(folder / name)
+        shutil.rmtree(folder / name, ignore_errors=True)
     return results, summary
 
 

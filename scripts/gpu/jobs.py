@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -186,11 +187,21 @@ def run_cases(cases: tuple[Case, ...], machine: Machine, why: str = "") -> Itera
 
 
 def _timed(case: Case, row: Row, machine: Machine, known: dict[str, Future[Plain]]) -> None:
-    references = [known[job].result() for job in case.jobs]
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        _run_case(case, row, machine, references, Path(folder))
+    try:
+        references = [known[job].result() for job in case.jobs]
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            _run_case(case, row, machine, references, Path(folder))
+    except Exception as error:  # the other cases still run
+        row.why, row.verdict = fault(error), "not checked"
     row.seconds = round(time.monotonic() - begin, 2)
+
+
+def fault(error: Exception) -> str:
+    """Of the check itself, in words; the traceback is printed."""
+    traceback.print_exception(error)
+    return f"the check has a fault of its own: {type(error).__name__}: {error}"
 
 
 def _run_case(case: Case, row: Row, machine: Machine, references: list[Plain], folder: Path) -> None:

@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ NEEDS = {"throwing_allocator": "c10", "bridge": "cuda"}
 ADDED = {"throwing_allocator": ["-DTHROW_OUT_OF_MEMORY"]}
 SOURCE = {"throwing_allocator": "allocator"}
 BUILD_LIMIT_S = 120
+CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")  # the second one lies in a package of its own
 
 
 def torch_folder() -> Path:
@@ -31,12 +33,15 @@ def torch_folder() -> Path:
 
 
 def cuda_include() -> Path | None:
-    """CUDA's headers: those of a toolkit, else those that came with torch's wheels."""
+    """CUDA's headers: those of a toolkit, also of the one that nvcc is of, else those that came with torch's wheels."""
     named = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     toolkits = [Path(home, "include") for home in (*named, "/usr/local/cuda")]
     toolkits += sorted(Path("/usr/local").glob("cuda-*/include"), reverse=True)
+    if nvcc := shutil.which("nvcc"):
+        toolkits.append(Path(nvcc).resolve().parent.parent / "include")
     wheels = sorted((torch_folder().parent / "nvidia").glob("*/include"))
-    return next((at for at in (*toolkits, *wheels) if (at / "cuda_runtime_api.h").is_file()), None)
+    found = (at for at in (*toolkits, *wheels) if all((at / header).is_file() for header in CUDA_HEADERS))
+    return next(found, None)
 
 
 def command(name: str, folder: Path) -> list[str]:
@@ -53,7 +58,7 @@ def command(name: str, folder: Path) -> list[str]:
     if needs == "cuda":
         headers = cuda_include()
         if not headers:
-            raise CannotCheck("CUDA's headers (cuda_runtime_api.h) were not found")
+            raise CannotCheck(f"CUDA's headers ({' and '.join(CUDA_HEADERS)}) were not found")
         line += ["-isystem", str(headers), "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
     return [*line[:1], str(source), *line[1:], "-ldl", "-pthread", "-o", str(folder / f"{name}.so")]
 

@@ -1,4 +1,7 @@
-"""All parts in one table: check.md and check.json, replaced after every row, and what the terminal shows last."""
+"""All parts in check.md and check.json, replaced after every row, and the table that the terminal shows last.
+
+Two files have everything, so that nothing is left behind where a machine gives back few.
+"""
 
 import json
 from collections import Counter
@@ -71,13 +74,14 @@ class Overview:
         rows = [
             {"name": row.name, "verdict": row.verdict, "told": verdict(row)} for row in self._untrue(name)
         ]
-        begun = self._reports[name] is not None
+        report = self._reports[name]
         return {
             "name": name,
-            "begun": begun,
+            "begun": report is not None,
             **self._counts(name),
             "seconds": self._seconds[name],
             "not true": rows,
+            "rows": report.content() if report else [],
         }
 
     def _markdown(self) -> str:
@@ -91,4 +95,7 @@ class Overview:
             for row in self._untrue(name):
                 cells = (name, row.name, verdict(row))
                 rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        return "\n".join(["# The check of a GPU", "", *head, "", *lines, "", "Not true:", "", *rows, ""])
+        parts = [report.markdown() for report in self._reports.values() if report]
+        return "\n".join(
+            ["# The check of a GPU", "", *head, "", *lines, "", "Not true:", "", *rows, "", *parts]
+        )

@@ -55,14 +55,14 @@ BUILD = Part(
     "build",
     "What the check needs, built here",
     "",
-    120,
+    110,
     lambda _: (build.COUNT, lambda deadline, _: build.run(deadline)),
     builds=False,
 )
 # Facts first: what all else rests on. Then, from small to large, whether it works at all, and for whom. What a part
 # does not take goes to those behind it, and at last to the benchmark, which has more rows than time in any case.
 PARTS = (
-    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 110, _facts, builds=False),
+    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 140, _facts, builds=False),
     Part(
         "bridge",
         "The allocator on this GPU",
@@ -81,21 +81,21 @@ PARTS = (
         "stress",
         "Streams of several jobs at once",
         "no byte is seen by two owners, on real streams",
-        45,
+        40,
         lambda _: (stress.COUNT, stress.run),
     ),
     Part(
         "tests",
         "The tests that need a GPU",
         "those marked `gpu`, by pytest",
-        100,
+        90,
         lambda _: (len(suite.names()), suite.run),
     ),
     Part(
         "corpus",
         "The corpus of scripts on this GPU",
         "tests/scripts, each beside a different one, against plain python",
-        70,
+        65,
         lambda _: (corpus.count(), corpus.run),
     ),
     Part("bench", "The benchmark on this GPU", "scripts/bench/gpu.py; the last part", 90, _bench),

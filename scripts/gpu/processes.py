@@ -50,7 +50,7 @@ def started(
     left = max(0.0, min(limit_s, deadline - time.monotonic()))
     fixed = {"CUBLAS_WORKSPACE_CONFIG": WORKSPACES, "PYTHONPATH": path, **(environment or {})}
     with (
-        tempfile.TemporaryDirectory() as state,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state,
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):

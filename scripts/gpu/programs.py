@@ -11,6 +11,7 @@ from .processes import NO_TIME, started
 from .runner import Row
 
 ROOT = Path(__file__).parent.parent.parent
+SITE = ROOT / "build" / "gpu-check" / "site"
 SHIM = ROOT / "gpushare" / "_shim" / "libgpushare.so"
 TENSORS = ROOT / "tests" / "framework" / "cuda" / "tensors.py"
 LEAST_S = 1.0
@@ -39,8 +40,8 @@ def run(deadline: float, why: str = "") -> Iterator[Row]:
 
 
 def python_path() -> str:
-    """The tree first, then what the caller has set."""
-    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    """The tree's package first, then what the caller has set."""
+    return os.pathsep.join(filter(None, (str(SITE), os.environ.get("PYTHONPATH"))))
 
 
 def run_row(row: Row, command: list[str], environment: Mapping[str, str], deadline: float) -> Row:

@@ -1,7 +1,6 @@
-"""Results as they come: NAME.json and NAME.md after every row, and a table at the end."""
+"""The rows of a part as they come, as JSON and as Markdown, and a table of them for the terminal."""
 
 import dataclasses
-import json
 import os
 import shutil
 import textwrap
@@ -13,18 +12,11 @@ from .runner import Row
 
 
 class Report:
-    """Writes into `folder`, which is made. Each file is replaced as a whole, never seen half written."""
+    """Of one part, which is to have `expected` rows."""
 
-    def __init__(self, folder: Path, name: str, title: str, header: dict[str, Any], expected: int) -> None:
-        self._folder, self._name, self._title = folder, name, title
-        self._header, self.expected = header, expected
+    def __init__(self, title: str, expected: int) -> None:
+        self._title, self.expected = title, expected
         self.rows: list[Row] = []
-        folder.mkdir(parents=True, exist_ok=True)
-        self._write()
-
-    def add(self, row: Row) -> None:
-        self.rows.append(row)
-        self._write()
 
     @property
     def all_checked(self) -> bool:
@@ -36,19 +28,17 @@ class Report:
         left = self.expected - len(self.rows)
         return told + (f", {left} not reached" if left else "")
 
-    def _write(self) -> None:
-        rows = [dataclasses.asdict(row) for row in self.rows]
-        content = {"header": self._header, "summary": self.summary(), "rows": rows}
-        replace(self._folder, f"{self._name}.json", json.dumps(content, indent=1) + "\n")
-        replace(self._folder, f"{self._name}.md", self._markdown())
+    def content(self) -> list[dict[str, Any]]:
+        """All rows, as JSON has them."""
+        return [dataclasses.asdict(row) for row in self.rows]
 
-    def _markdown(self) -> str:
-        head = [f"- {key}: {value}" for key, value in self._header.items() if value is not None]
+    def markdown(self) -> str:
+        """All rows, below a heading."""
         table = ["| name | verdict | statement | measured | s |", "|---|---|---|---|---|"]
         for row in self.rows:
             cells = (row.name, verdict(row), row.statement, figures(row.figures), f"{row.seconds:.1f}")
             table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        return "\n".join([f"# {self._title}", "", *head, "", self.summary(), "", *table, ""])
+        return "\n".join([f"## {self._title}", "", self.summary(), "", *table, ""])
 
 
 def replace(folder: Path, name: str, text: str) -> None:

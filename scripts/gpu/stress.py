@@ -38,6 +38,9 @@ def _run(row: Row, driver: str, seconds: int, deadline: float) -> None:
     if ended.code == 3:  # the driver refused something
         row.why = ended.last_words
         return
+    if ended.code is None and time.monotonic() >= deadline:
+        row.why = NO_TIME
+        return
     if ended.code is None:
         row.claims[f"it ends within {ended.limit_s:.0f} s"] = False
     else:

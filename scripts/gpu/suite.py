@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def command(chosen: str, *options: str) -> list[str]:
 @cache
 def groups() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tests that may run beside each other, and those that measure the whole device."""
-    return _collected("gpu and not alone"), _collected("gpu and alone")
+    with ThreadPoolExecutor(2) as pool:
+        beside, alone = pool.map(_collected, ("gpu and not alone", "gpu and alone"))
+    return beside, alone
 
 
 def _collected(chosen: str) -> tuple[str, ...]:
@@ -80,7 +83,7 @@ def short(test: str) -> str:
 
 def _rows(groups: list[tuple[str, ...]], deadline: float, words: list[str]) -> Iterator[Row]:
     """Of a pytest for each group, at once; killed at the deadline, with what they have started. Their last words."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         sessions = [Session(tests, Path(folder) / str(number)) for number, tests in enumerate(groups)]
         try:
             running = True

@@ -2,8 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .overview import Overview
@@ -41,7 +40,7 @@ def run(
     overview = Overview(given.out, header, [part.name for part in parts])
     why = ""
     for part in parts:
-        rows = _run_part(part, header, given, clock.deadline(part), why if part.builds else "", overview)
+        rows = _run_part(part, given, clock.deadline(part), why if part.builds else "", overview)
         if part is BUILD and rows[0].verdict != "true":
             why = f"the shim was not built: {rows[0].why or next(iter(rows[0].claims))}"
     print(f"\n{overview.table()}\n\nwritten to {given.out / 'check'}.md and .json", flush=True)
@@ -53,21 +52,29 @@ def _with_build(parts: list[Part]) -> list[Part]:
     return [*parts[:first], *([BUILD] if first < len(parts) else []), *parts[first:]]
 
 
-def _run_part(
-    part: Part, header: dict[str, Any], given: Given, deadline: float, why: str, overview: Overview
-) -> list[Row]:
+def _run_part(part: Part, given: Given, deadline: float, why: str, overview: Overview) -> list[Row]:
     begin = time.monotonic()
     print(f"\n== {part.name}: {max(0.0, deadline - begin):.0f} s", flush=True)
-    expected, start = part.start(given)
-    report = Report(given.out, part.name, part.title, dict(header), expected)
+    expected, start = _begun(part, given)
+    report = Report(part.title, expected)
     overview.begin(part.name, report)
     why = why or (NO_TIME if deadline - time.monotonic() < LEAST_S else "")
     for row in _surely(part, start(deadline, why)):
-        report.add(row)
+        report.rows.append(row)
         overview.write(part.name, time.monotonic() - begin)
         print(f"{row.verdict:<12} {row.seconds:6.1f} s  {row.name}", flush=True)
-    print(f"\n{table(report.rows)}\n\n{report.summary()}; written to {_at(given.out, part)}", flush=True)
+    print(f"\n{table(report.rows)}\n\n{report.summary()}", flush=True)
     return report.rows
+
+
+def _begun(part: Part, given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    """As the part says; one row with the error, if it can't even count its rows."""
+    try:
+        return part.start(given)
+    except Exception as error:
+        traceback.print_exc()
+        row = _fault(part, error)
+        return 1, lambda _deadline, _why: iter([row])
 
 
 def _surely(part: Part, rows: Iterator[Row]) -> Iterator[Row]:
@@ -76,10 +83,10 @@ def _surely(part: Part, rows: Iterator[Row]) -> Iterator[Row]:
         yield from rows
     except Exception as error:
         traceback.print_exc()
-        yield Row(
-            f"{part.name}_itself", "the check has no fault of its own", why=f"{type(error).__name__}: {error}"
-        )
+        yield _fault(part, error)
 
 
-def _at(out: Path, part: Part) -> str:
-    return f"{out / part.name}.md and .json"
+def _fault(part: Part, error: Exception) -> Row:
+    return Row(
+        f"{part.name}_itself", "the check has no fault of its own", why=f"{type(error).__name__}: {error}"
+    )

@@ -1,9 +1,10 @@
 // cuBLAS's workspaces of one job. Torch keeps one for each handle and stream, and clears all of
 // them at once (at::cuda::clearCublasWorkspaces): also those that another job's capture has just
 // put into its graph. Follows ATen/cuda/CUDAContextLight.h, which needs headers of CUDA's libraries
-// that a toolkit may lack.
+// that a toolkit may lack, and of CCCL (nv/target), since cuBLAS's include cuda_fp16.h.
 #if __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>) && \
-    __has_include(<cusparse.h>) && __has_include(<cusolverDn.h>)
+    __has_include(<cusparse.h>) && __has_include(<cusolverDn.h>) && \
+    __has_include(<nv/target>)
 #define GPUSHARE_KNOWS_WORKSPACES 1
 #include <ATen/cuda/CUDAContextLight.h>
 #endif

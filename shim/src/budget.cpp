@@ -30,6 +30,12 @@ uint64_t Governor::least_budget() const {
     if (a.live_job() && a.curve.known())
       most = std::max(most, shared + std::max(a.curve.claim(0), here));
   }
+  // What is asked for beyond a claim, in an iteration that goes on where that comes.
+  for (const Waiter* w : memory_waiters_) {
+    const Account& a = accounts_[w->id];
+    uint64_t held = a.held.load(std::memory_order_relaxed) + a.saved;
+    if (a.open && a.curve.known()) most = std::max(most, shared + held + w->pages);
+  }
   return std::max(residues, most);
 }
 

@@ -295,10 +295,10 @@ void Governor::stop_for_fork(uint32_t id) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
-  ++a.waiting_threads;
+  ++a.waiting_threads, ++a.woken;  // it is not asleep: what leaves meanwhile is to come back
   parked_changed_.notify_all();
   parked_changed_.wait(lock, [&] { return (!parked_for_ || a.cancelled) && !a.away; });
-  --a.waiting_threads;
+  --a.waiting_threads, --a.woken;
 }
 
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
@@ -308,11 +308,12 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   Lock lock(mutex_);
   // One fork at a time; a second one waits as a parked job does.
   Account& a = accounts_[id];
-  ++a.waiting_threads;
+  ++a.waiting_threads, ++a.woken;
   parked_changed_.notify_all();
-  bool mine = parked_changed_.wait_until(lock, until,
-                                         [&] { return parked_for_ == 0 || parked_for_ == id; });
-  --a.waiting_threads;
+  auto may_fork = [&] { return (parked_for_ == 0 || parked_for_ == id) && !a.away; };
+  bool mine = parked_changed_.wait_until(lock, until, may_fork);
+  parked_changed_.wait(lock, [&] { return !a.away; });  // nobody forks without its memory
+  --a.waiting_threads, --a.woken;
   bool parked = false;
   if (mine) {
     parked_for_ = id;

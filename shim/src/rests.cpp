@@ -43,7 +43,9 @@ void Governor::rest_until_back(uint32_t id) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
   ++a.woken;
+  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();  // no part of the iteration's time
   parked_changed_.wait(lock, [&] { return !a.away; });
+  if (--a.memory_waits == 0) pause(a, now_ns());
   --a.woken;
   a.resting.fetch_sub(1);
 }
@@ -103,11 +105,12 @@ void Governor::change_places() {
 void Governor::note_moves(Account& a, uint64_t now) {
   uint64_t blocks = a.allocations + a.frees;
   bool moved = std::exchange(a.blocks_seen, blocks) != blocks;
-  if (moved || a.moved_ns == 0 || a.saved || has_waiter(a)) a.moved_ns = now;
+  if (moved || a.moved_ns == 0 || a.saved || a.waiting_threads > 0) a.moved_ns = now;
 }
 
 // Whether the waiter would go on if `a` left, that has been asleep for long. A door may be shut
-// by an iteration that goes on, and ends.
+// by an iteration that goes on, and ends; so may memory be kept from one under way, but not by who
+// waits for some itself.
 bool Governor::waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const {
   const Account& waiting = accounts_[w.id];
   uint64_t patience = w.no_wait                      ? kAsleepForALockNs
@@ -116,9 +119,13 @@ bool Governor::waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now
   auto sleeps = [&](const Account& o) {
     return now - std::max(o.moved_ns, w.since_ns) >= patience;
   };
-  auto goes_on = [&](const Account& o) { return o.open && !o.saved && o.id != w.id && !sleeps(o); };
+  auto goes_on = [&](const Account& o) {
+    bool ends = w.pages == 0 || o.waiting_threads == 0;
+    return o.open && !o.saved && o.id != w.id && ends && !sleeps(o);
+  };
   if (a.id == w.id || !a.live_job() || waiting.saved || !sleeps(a) || !can_leave(a)) return false;
-  if (w.pages == 0 && std::ranges::any_of(accounts(), goes_on)) return false;
+  bool at_an_end = w.pages == 0 || (waiting.open && !w.no_wait);
+  if (at_an_end && std::ranges::any_of(accounts(), goes_on)) return false;
   uint64_t held = a.held.load(std::memory_order_relaxed);
   return w.pages ? held_ + w.pages <= budget_ + held : would_help(w, held);
 }

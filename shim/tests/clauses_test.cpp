@@ -235,6 +235,20 @@ void a_cut_leaves_room_for_what_was_held_just_now() {
   CHECK(s.door(a) == Answer::kGo && s.hold(a, 70) == Answer::kGo);
 }
 
+// What job a asks for beyond its claim comes when job b has ended, if the budget is left to it.
+void a_cut_leaves_room_for_what_is_waited_for() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 40), b = begin(s, 40);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  rise(s, a, 40), rise(s, b, 40);
+  CHECK(s.hold(a, 70) == Answer::kWaits);
+  CHECK(s.set_budget(69).find("the jobs need at least") != std::string::npos);
+  CHECK_EMPTY(s.set_budget(70));
+  s.set_time(kSecond);
+  s.end_job(b);
+  CHECK(s.look(a) == Answer::kGo && s.governor().pool_state().budget == 70);
+}
+
 }  // namespace
 
 int main() {
@@ -252,5 +266,6 @@ int main() {
   a_cut_waits_for_what_is_away();
   a_cut_that_a_need_outgrew_is_taken_back();
   a_cut_leaves_room_for_what_was_held_just_now();
+  a_cut_leaves_room_for_what_is_waited_for();
   puts("clauses: ok");
 }

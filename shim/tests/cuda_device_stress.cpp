@@ -25,8 +25,7 @@ constexpr unsigned kScripts = 4;
 constexpr unsigned kJobsInTurn = (kAccounts - 1) / kScripts;
 
 // The smallest pages that the device has; blocks of up to 32 of them.
-Sizes sizes(const Driver& driver) {
-  uint64_t page = CudaDevice(&driver, 0).granularity();
+Sizes sizes(uint64_t page) {
   auto largest = static_cast<unsigned>(std::countr_zero(32 * page / 8));
   return {page, 16 * page, 480 * page, 160 * page, largest, 2};
 }
@@ -87,10 +86,10 @@ int judge(const Driver& driver, const Kernels& kernels, Runtime& runtime) {
 
 int run(const char* library, uint64_t seconds) {
   Driver driver(library);
-  const Sizes s = sizes(driver);
+  CudaDevice device(&driver, 0);
+  const Sizes s = sizes(device.granularity());
   Telemetry telemetry;
   CHECK(telemetry.open(-1));
-  CudaDevice device(&driver, 0);
   Runtime runtime(config(s), &device, &telemetry);
   Kernels kernels(driver, library);
   Counts counts;

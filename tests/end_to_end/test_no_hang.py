@@ -64,7 +64,13 @@ def meet(point, other):
 def compiler(graph, inputs):  # runs with the compiler's lock in hand
     if who == "compiles":
         meet("locked", "holds")
-        torch.ones(40 << 20)
+        for tries in range(5):  # it waits for two seconds, which a machine that stalls may let pass
+            try:
+                torch.ones(40 << 20)
+                break
+            except RuntimeError:
+                if tries == 4:
+                    raise
     return graph.forward
 function = torch.compile(lambda x: x + 1, backend=compiler)
 model = torch.nn.Linear(64, 64)

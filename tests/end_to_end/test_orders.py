@@ -168,7 +168,7 @@ def test_twenty_jobs_in_turns_wait_a_quantum_for_each_other_one(gpushare: Run, t
         (("--priority", "wide=3", "--order", "fair"), "jobs have priorities, but --order is fair"),
         (("--split-size", "0"), "--split-size must be at least a page, 2.0 MiB, but got '0' (0 B)"),
         (("--split-size", "1MiB"), "but got '1MiB' (1.0 MiB)"),
-        (("--split-size", "50%"), "KiB, MiB or GiB, but got '50%'"),
+        (("--split-size", "50%"), "KiB, MiB, GiB or TiB, but got '50%'"),
         (
             ("--split-size", "8MiB", "--policy", "zico"),
             "--split-size cannot be used with --policy zico: only waterwave and auto have segments",

@@ -42,7 +42,7 @@ rows = {rows}
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The package is the one that is installed: the tree may have no shim."""
-    monkeypatch.setattr(programs, "ROOT", tmp_path)
+    monkeypatch.setattr(programs, "SITE", tmp_path)
 
 
 def row(name: str, **more: object) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """The runner of GPU checks, with checks that need no GPU, and its command where there is none."""
 
-import json
 import os
 import subprocess
 import sys
@@ -140,21 +139,18 @@ def test_a_library_that_does_not_compile_is_told(tmp_path: Path, monkeypatch: py
     assert "driver.cpp does not compile here" in found.why
 
 
-def test_results_are_written_after_every_row(tmp_path: Path) -> None:
-    report = Report(tmp_path / "new", "facts", "Title", {"gpu": "none"}, 2)
-    report.add(
+def test_a_report_has_all_rows() -> None:
+    report = Report("Title", 2)
+    report.rows.append(
         Row("one", "A statement.", "false", claims={"this | is not so": False}, figures={"us": 1.23456})
     )
-    written = json.loads((tmp_path / "new" / "facts.json").read_text())
-    assert written["header"] == {"gpu": "none"}
-    assert [one["verdict"] for one in written["rows"]] == ["false"]
-    assert written["summary"] == "0 true, 1 false, 0 not checked, 1 not reached"
-    text = (tmp_path / "new" / "facts.md").read_text()
+    assert [one["verdict"] for one in report.content()] == ["false"]
+    assert report.summary() == "0 true, 1 false, 0 not checked, 1 not reached"
+    text = report.markdown()
     assert "| one | false: not so: this \\| is not so | A statement. | us 1.235 | 0.0 |" in text
     assert not report.all_checked
-    report.add(Row("two", "Another.", "true"))
+    report.rows.append(Row("two", "Another.", "true"))
     assert report.all_checked
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["facts.json", "facts.md"]
 
 
 def test_the_table_tells_why() -> None:

@@ -21,7 +21,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    monkeypatch.setattr(programs, "ROOT", elsewhere)
+    monkeypatch.setattr(programs, "SITE", elsewhere)
     monkeypatch.chdir(elsewhere)
 
 

@@ -38,7 +38,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     """On a GPU the check builds the shim into the tree and runs that; here the package is installed, and neither
     PYTHONPATH nor the working directory must lead to the tree's."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    monkeypatch.setattr(programs, "ROOT", elsewhere)
+    monkeypatch.setattr(programs, "SITE", elsewhere)
     monkeypatch.chdir(elsewhere)
 
 

@@ -52,7 +52,10 @@ def test_one_table_over_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[
     text = (tmp_path / "check.md").read_text()
     assert "- torch: 2" in text and "driver" not in text
     assert "| one | bad | false: not so: it \\| is |" in text
-    assert json.loads((tmp_path / "one.json").read_text())["header"]["gpu"] == "none"
+    assert text.index("| bad |") < text.index("## One") < text.index("| good | true | s |")
+    assert [row["name"] for row in told["one"]["rows"]] == ["good", "bad"]
+    assert json.loads((tmp_path / "check.json").read_text())["header"]["gpu"] == "none"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["check.json", "check.md"]
 
 
 def test_what_was_seen_before_an_end_is_written(tmp_path: Path) -> None:
@@ -79,6 +82,17 @@ def test_a_fault_of_the_check_itself_is_told_and_the_rest_runs(tmp_path: Path) -
     told = checked(tmp_path)
     assert told["faulty"]["not true"][0]["told"] == "not checked: ValueError: no such moon"
     assert (told["faulty"]["not reached"], told["later"]["true"]) == (1, 1)
+
+
+def test_a_part_that_can_not_even_begin_is_told_and_the_rest_runs(tmp_path: Path) -> None:
+    def broken(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+        raise ValueError("no such moon")
+
+    faulty = Part("faulty", "Faulty", "", 10, broken, builds=False)
+    assert not whole.run([faulty, part("later", Row("x", "s", "true"))], HEADER, Given(tmp_path), {}, 100)
+    told = checked(tmp_path)
+    assert told["faulty"]["not true"][0]["told"] == "not checked: ValueError: no such moon"
+    assert (told["faulty"]["not reached"], told["later"]["true"]) == (0, 1)
 
 
 def test_time_that_is_not_taken_goes_to_those_behind() -> None:
@@ -141,6 +155,19 @@ def test_the_build_of_the_shim_fails_in_words(monkeypatch: pytest.MonkeyPatch, t
     assert [row.why for row in others] == ["the shim was not built"] * 2
 
 
+def test_the_trees_package_is_found_as_an_installed_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "SITE", tmp_path / "site")
+    for _ in range(2):
+        build.make_site()
+    monkeypatch.setenv("PYTHONPATH", "")
+    ask = "import importlib.metadata as m, gpushare; print(gpushare.__file__, m.version('gpushare'))"
+    env = {**os.environ, "PYTHONPATH": programs.python_path()}
+    done = subprocess.run([sys.executable, "-c", ask], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [str(tmp_path / "site" / "gpushare" / "__init__.py"), "0"], done.stderr
+
+
 def test_what_is_built_lies_as_the_package_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(programs, "SHIM", tmp_path / "package" / "libgpushare.so")
     (tmp_path / "package").mkdir()
@@ -175,6 +202,18 @@ def test_the_stress_is_told(
     assert first.figures == {"iterations": 12, "pages_changed_owner": 3, "wrong_reads": wrong}
     if code == 1:
         assert "the first: at 1000" in next(iter(first.claims))
+
+
+def test_a_stress_that_the_end_of_its_time_cuts_off_is_not_called_false(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / build.STRESS
+    program.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.setattr(stress, "GRACE_S", 0.5)
+    first, second = stress.run(time.monotonic() + 2)
+    assert (first.verdict, first.why) == (second.verdict, second.why) == ("not checked", processes.NO_TIME)
 
 
 MARKED = """
@@ -214,11 +253,12 @@ def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_a_test_that_hangs_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
-    text = MARKED + "def test_hangs():\n    import time\n    time.sleep(60)\n"
+    text = MARKED + "def test_hangs():\n    import time\n    time.sleep(600)\n"
     (tmp_path / "tests" / "test_some.py").write_text(text)
     monkeypatch.setattr(programs, "ROOT", tmp_path)
     suite.groups.cache_clear()
-    rows = {row.name.partition("::")[2]: row for row in suite.run(time.monotonic() + 15)}
+    suite.groups()
+    rows = {row.name.partition("::")[2]: row for row in suite.run(time.monotonic() + 30)}
     assert (rows["test_good"].verdict, rows["test_hangs"].why) == ("true", processes.NO_TIME)
     suite.groups.cache_clear()
 

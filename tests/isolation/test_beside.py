@@ -67,8 +67,10 @@ def test_no_thread_goes_on_after_a_hard_exit(gpushare: Run, tmp_path: Path) -> N
         "wait_for('there')\nos._exit(0)\n"
     )
     (tmp_path / "stays.py").write_text(
-        MEET + "wait_for('there')\ntime.sleep(0.5)\npathlib.Path('there').unlink()\ntime.sleep(0.3)\n"
-        "print('gone', not pathlib.Path('there').exists())\n"
+        MEET + "wait_for('there')\nthere = pathlib.Path('there')\n"
+        "for _ in range(20):\n    time.sleep(0.3)\n    gone = not there.exists()\n    there.unlink(missing_ok=True)\n"
+        "    if gone: break\n"
+        "print('gone', gone)\n"
     )
     done = gpushare("run", "leaves.py", "stays.py")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -129,3 +129,18 @@ def test_without_pythonpath_the_working_directory_is_as_it_was(
         [sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "True\n", done.stderr
+
+
+def test_gpushare_itself_is_no_jobs_own_where_pythonpath_names_its_tree(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second copy, such as torch's compiler makes by importing what it finds named, would know of no shim."""
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "gpushare").symlink_to(Path(sysconfig.get_path("purelib"), "gpushare"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "tree"))
+    (tmp_path / "asks.py").write_text(
+        "import gpushare.native.library\nprint(gpushare.__file__, gpushare.native.library._shim is not None)\n"
+    )
+    done = gpushare("run", "asks.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{tmp_path}/tree/gpushare/__init__.py True" in done.stdout

@@ -204,7 +204,9 @@ MUTANTS = [
     ("copying", "judge.cpp", "(to_those_here || sleeps_away(o))", "sleeps_away(o)"),
     ("sleepers", "rests.cpp", "a.saved && a.woken > 0 && ", "a.saved && "),
     ("sleepers", "rests.cpp", "if (moved || a.moved_ns", "if (a.moved_ns"),
-    ("sleepers", "rests.cpp", "if (w.pages == 0 && std::ranges::any_of(accounts(), goes_on))", "if (false)"),
+    ("sleepers", "rests.cpp", "if (at_an_end && std::ranges::any_of(accounts(), goes_on))", "if (false)"),
+    ("sleepers", "rests.cpp", "if (--a.memory_waits == 0) pause(a, now_ns());", "--a.memory_waits;"),
+    ("sleepers", "rests.cpp", "w.pages == 0 || (waiting.open && !w.no_wait)", "w.pages == 0"),
     ("sleepers", "rests.cpp", "w.no_wait                      ? kAsleepForALockNs", "w.no_wait ? kAsleepNs"),
     ("copying", "copying_out.cpp", "return w->id == a.id && w->no_wait;", "return w->id == 0 && w->no_wait;"),
     (
@@ -339,6 +341,7 @@ MUTANTS = [
     ("clauses", "budget.cpp", "a.saved || (a.open && !a.curve.known())", "a.saved"),
     ("clauses", "budget.cpp", "a.saved || (a.open", "(a.open"),
     ("clauses", "budget.cpp", "a.open ? a.held_max_here : 0", "0"),
+    ("clauses", "budget.cpp", "shared + held + w->pages", "shared + held"),
     ("clauses", "budget.cpp", "wanted_budget_ >= least_budget() &&\n", "\n"),
 ]
 # What needs torch.
@@ -346,7 +349,7 @@ NOT_LINKED = ("interpose*.cpp", "api*.cpp", "crash.cpp")
 COMPILE = ("g++", "-std=c++20", "-O1", "-pthread", "-fPIC")
 LONGEST_S = 40  # the slowest test takes 30 s
 # In these threads meet by chance: on a loaded machine a run may end before they do.
-RACES = ("cuda_stress", "cuda_device_stress")
+RACES = ("cuda_stress", "cuda_device_stress", "governor")
 MOST_TRIES = 5
 
 

@@ -1,6 +1,7 @@
 """CUDA's virtual memory management: what it allows, what it costs, what it waits for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..checks import CannotCheck, Seen, check
@@ -17,6 +18,16 @@ SPIN_MS = 300
 def opened() -> Driver:
     ready()
     return Driver()
+
+
+@contextmanager
+def refusal(seen: Seen, claim: str) -> Iterator[None]:
+    """What the statement says is possible, and the driver refuses, refutes it."""
+    try:
+        yield
+    except DriverError as error:
+        seen.figure("refused", str(error))
+        seen.claim(claim, False)
 
 
 @check("The granularity of physical memory is 2 MiB, the recommended one as well.", rank=1, libraries=DRIVER)
@@ -61,7 +72,10 @@ def large_reservations_are_free(seen: Seen) -> None:
     total = torch.cuda.get_device_properties(0).total_memory
     size = 64 * (total // GIB + 1) * GIB
     made: list[int] = []
-    took = wall_s(lambda: made.append(driver.reserve(size)))
+    with refusal(seen, "it is not refused"):
+        took = wall_s(lambda: made.append(driver.reserve(size)))
+    if not made:
+        return
     seen.figure("reserve_ms", 1000 * took)
     seen.figure("bytes", size)
     seen.figure("free_ms", 1000 * wall_s(lambda: driver.call("unreserve", made[0], size)))
@@ -95,8 +109,12 @@ def stale_reads(one: Any, other: Any) -> int:
 def one_handle_at_two_addresses(seen: Seen) -> None:
     driver = opened()
     size = 32 * MIB
-    handle = driver.chunk(size)
-    one, other = (tensor_at(driver.mapped(size, handle), size) for _ in range(2))
+    handle, at = driver.chunk(size), []
+    with refusal(seen, "neither address is refused"):
+        at = [driver.mapped(size, handle) for _ in range(2)]
+    if not at:
+        return
+    one, other = (tensor_at(address, size) for address in at)
     seen.claim("the addresses differ", one.data_ptr() != other.data_ptr())
     wrong = stale_reads(one, other)
     seen.figure("stale_reads_of_200", wrong)
@@ -124,9 +142,14 @@ def tensors_span_handles(seen: Seen) -> None:
     driver = opened()
     size, count = 2 * MIB, 16
     base = driver.reserve(size * count)
-    for index in range(count):
-        driver.call("chunk_map", base + index * size, size, 0, driver.chunk(size))
-    driver.call("chunk_allow", base, size * count)
+    allowed = False
+    with refusal(seen, "mapping side by side is not refused"):
+        for index in range(count):
+            driver.call("chunk_map", base + index * size, size, 0, driver.chunk(size))
+        driver.call("chunk_allow", base, size * count)
+        allowed = True
+    if not allowed:
+        return
     numbers = tensor_at(base, size * count)
     numbers.copy_(torch.arange(numbers.numel(), device="cuda"))
     expected = torch.arange(numbers.numel(), device="cuda", dtype=torch.float32)
