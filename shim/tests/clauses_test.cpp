@@ -199,7 +199,7 @@ void a_cut_waits_for_what_is_away() {
   CHECK(s.hold(a, 70) == Answer::kWaits && s.hold(b, 60) == Answer::kWaits);
   for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * 10000000), s.tick();
   CHECK(s.look(b) == Answer::kGo && s.telemetry().slot(a, kCopiesOut) == 1);
-  CHECK_EMPTY(s.set_budget(65));
+  CHECK_EMPTY(s.set_budget(75));
   CHECK(s.governor().pool_state().budget == 100);
   s.end_job(b);
   s.tick();

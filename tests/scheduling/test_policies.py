@@ -43,6 +43,13 @@ def test_in_turns_nothing_overlaps() -> None:
     assert [(p.account, p.after, p.allocations) for p in permits] == [(1, 2, None), (2, 1, None)]
 
 
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"temporal"}))
+def test_a_single_profile_is_no_reason_to_shut_a_door(name: str) -> None:
+    """A door with a permit for later waits for the next plan, which comes when the scheduler's thread has a core."""
+    jobs = (JobState(1, triangle(100)), JobState(2, None), JobState(3, None))
+    assert all(permit.allocations == 0 for permit in POLICIES[name](Snapshot(10_000, jobs)))
+
+
 def shift(budget: int) -> float:
     a, b = triangle(100), triangle(100)
     permits = POLICIES["zico"](Snapshot(budget, (JobState(1, a), JobState(2, b))))

@@ -32,8 +32,10 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     """A permit for each ordered pair of profiled jobs, where the second one is when the first one starts."""
     jobs = [job for job in snapshot.jobs if job.curve]
     curves = [job.curve for job in jobs if job.curve]
-    if snapshot.take_turns or len(jobs) < 2:
+    if snapshot.take_turns:
         return temporal(snapshot)
+    if len(jobs) < 2:
+        return []  # nothing to plan yet: a permit for later would keep doors shut until the next plan
     room = snapshot.budget_bytes - snapshot.reserved_bytes
     found = best_round(curves, room)
     if found is None:
