@@ -19,7 +19,17 @@ from gpushare.views.explain import render_waits
 from gpushare.views.summary import build_summary, render_summary
 
 
-def keep_profiles(work: Run) -> None:
+def conclude(runs: Sequence[Run], console: common.Console, summary_file: Path | None, *, waits: bool) -> None:
+    """All of it, for a run and its restarts. `waits`: who waited for whom, too."""
+    for each in runs:
+        _keep_profiles(each)
+    _tell(runs, console, summary_file)
+    if waits:
+        _explain(runs, console)
+    _learn(runs, summary_file)
+
+
+def _keep_profiles(work: Run) -> None:
     """Save the profiles of jobs that ended well, with how many iterations they did."""
     for index, profile in work.profiles.items():
         result = work.results[index]
@@ -31,7 +41,7 @@ def keep_profiles(work: Run) -> None:
                 common.say(f"the profile of {result.name} is not kept: {error}")
 
 
-def tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None) -> None:
+def _tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None) -> None:
     """Print the summary of each host, and write them all to the file: restarts under `restarts` of the first."""
     summaries = [_summary(work) for work in runs]
     _write(summaries, summary_file)
@@ -40,7 +50,7 @@ def tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None
         common.to_stdout(partial(_show, title, summary, console), "the summary")
 
 
-def learn(runs: Sequence[Run], summary_file: Path | None) -> None:
+def _learn(runs: Sequence[Run], summary_file: Path | None) -> None:
     """Keep what the runs have shown of pairs of jobs, and add it to the file. Ctrl-C loses no more than that."""
     try:
         factors = [contention.learn_from(work) for work in runs]
@@ -65,7 +75,7 @@ def _write(summaries: Sequence[dict[str, Any]], path: Path | None) -> None:
         common.say(f"the summary was not written: {error}")
 
 
-def explain(runs: Sequence[Run], console: common.Console) -> None:
+def _explain(runs: Sequence[Run], console: common.Console) -> None:
     """Print who waited for whom in each host, and write each wait beside its logs."""
     for work in runs:
         waits, names = work.waits(), [result.name for result in work.results]

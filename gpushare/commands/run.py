@@ -109,12 +109,7 @@ def run(
     runs = restart.execute(Run(plan, logs, screen, log), again)
     if failure := runs[0].failure:
         raise UsageError(f"the host could not start: {failure}")
-    for each in runs:
-        reports.keep_profiles(each)
-    reports.tell(runs, console, summary_file)
-    if explain:
-        reports.explain(runs, console)
-    reports.learn(runs, summary_file)
+    reports.conclude(runs, console, summary_file, waits=explain)
     common.say(f"logs are in {logs.directory}")
     return restart.exit_code(runs)
 

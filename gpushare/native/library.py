@@ -1,4 +1,4 @@
-"""Loads the shim and declares its functions; see `shim/include/gpushare.h` for what each one does.
+"""Loads the shim and declares its functions; see `shim/include/` for what each one does.
 
 `load()` must run before torch is imported: the shim's symbols take the place of torch's own only if they are in
 the global scope first.

@@ -5,7 +5,8 @@ over the run's time from the first iteration's start to the last one's end. So s
 profiling are not. 1 is one after the other. The slower job of a pair does `--iterations`, the other one as many as
 take as long, so both together do at least twice as many. Each repeat measures plain python and all policies, every
 other one backwards (ABBA); beside the mean stands the lower bound of the mean, one-sided, at 95 %. Each row names the
-commit that it was measured at: with `--add` the rows of other pairs stay as they were, for all at once take hours.
+commit that it was measured at, each pair in the JSON file its command too: with `--add` the rows of other pairs stay as
+they were, for all at once take hours.
 """
 
 import argparse
@@ -148,6 +149,7 @@ def measure(
         "efficiency": found,
         "auto": modes,
         "commit": commit(),
+        "command": shlex.join(["python", "scripts/bench/auto.py", *sys.argv[1:]]),
         "date": datetime.date.today().isoformat(),
     }
 

@@ -1,4 +1,4 @@
-// A heap as a whole, and its extents. Small blocks are in slabs.cpp, middle ones in regions.cpp.
+// A heap as a whole, and its extents. Small blocks are in slabs.cpp, middle ones in placing.cpp.
 #include "heap.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Which blocks of an iteration will still be there at its end. The heap keeps these off the pages
-// of the others, which are to be empty again by then (regions.cpp).
+// of the others, which are to be empty again by then (placing.cpp).
 #pragma once
 
 #include <atomic>

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <exception>
 
-#include "../include/gpushare.h"
+#include "../include/gpushare_simulation.h"
 #include "permits.h"
 #include "simulation.h"
 
