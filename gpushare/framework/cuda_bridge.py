@@ -16,6 +16,12 @@ from gpushare.native import bridge, library
 
 _FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 _LIBRARIES = ("-lc10", "-lc10_cuda", "-ltorch_cuda")
+_NO_WORKSPACES = (
+    "the allocator's bridge was built without {headers}, so that it can't tell whose cuBLAS's workspaces are: let no "
+    "two jobs use torch.compile(mode='reduce-overhead') at once, since the recording of one frees what a graph of the "
+    "other uses. Install a whole CUDA toolkit, or the packages "
+    "nvidia-cublas, nvidia-cusparse, nvidia-cusolver and nvidia-cuda-cccl"
+)
 
 
 def install(note: Callable[[str], None]) -> None:
@@ -26,7 +32,10 @@ def install(note: Callable[[str], None]) -> None:
     :raises NativeError: torch does not take the allocator.
     """
     try:
-        load(build(cuda_toolchain.find()))
+        tools = cuda_toolchain.find()
+        load(build(tools))
+        if tools.missing_headers:
+            note(_NO_WORKSPACES.format(headers=", ".join(tools.missing_headers)))
     except BridgeError as error:
         note(
             f"the allocator's bridge to torch {torch.__version__} can't be built: {error}. Without it CUDA memory "
@@ -76,6 +85,7 @@ def path(tools: Toolchain) -> Path:
         "abi": str(torch.compiled_with_cxx11_abi()),
         "compiler": tools.version,
         "command": " ".join(command(tools)),
+        "without": " ".join(tools.missing_headers),  # a folder may come to have them later
     }
     return cuda_cache.folder() / f"{cuda_cache.key(sources(), what)}.so"
 

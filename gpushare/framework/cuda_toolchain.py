@@ -14,6 +14,9 @@ import torch
 # The second one comes in a package of its own, which torch does not ask for: its wheels alone may lack it.
 _CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")
 _OF_CUDA_BUILDS = ("c10/cuda/impl/cuda_cmake_macros.h", "torch/csrc/cuda/CUDAPluggableAllocator.h")
+# What bridge/workspaces.cpp needs beside these; `nv/target` is CCCL's.
+_OF_CUDA_LIBRARIES = ("cublas_v2.h", "cublasLt.h", "cusparse.h", "cusolverDn.h", "nv/target")
+_LOOKED_AT_ALWAYS = (Path("/usr/include"), Path("/usr/local/include"))
 _COMPILERS = ("g++", "c++", "clang++")
 _TOOLKITS = Path("/usr/local")
 
@@ -32,6 +35,16 @@ class Toolchain:
     torch_libraries: Path
     cuda_include: Path
     cuda_libraries_include: tuple[Path, ...] = ()  # looked at last; of cuBLAS and others, if they are there
+
+    @property
+    def missing_headers(self) -> tuple[str, ...]:
+        """Of CUDA's libraries, without which the bridge does not know cuBLAS's workspaces."""
+        folders = (self.torch_include, self.cuda_include, *self.cuda_libraries_include, *_LOOKED_AT_ALWAYS)
+        return tuple(
+            header
+            for header in _OF_CUDA_LIBRARIES
+            if not any((folder / header).is_file() for folder in folders)
+        )
 
 
 def find() -> Toolchain:

@@ -84,6 +84,7 @@ class JobRunner:
         profile = self._spec["profile"]
         self._scheduler.add_job(
             job.account,
+            self._spec["name"],
             priority=self._spec["priority"],
             total_iterations=profile["iterations"] if profile else None,
         )

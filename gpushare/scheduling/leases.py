@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpushare.native.doors import BY_CURVE, NO_LEASES
-from gpushare.scheduling.policies import POLICIES, Policy
+from gpushare.scheduling.policies import OF_MODE, POLICIES, Policy
 from gpushare.scheduling.snapshot import Permit, Snapshot
 
 
@@ -17,7 +17,7 @@ def segment_bytes(policy: Policy, snapshot: Snapshot, permits: Iterable[Permit])
 
     :param permits: of the policy, for this snapshot.
     """
-    in_force = POLICIES[snapshot.mode] if snapshot.mode else policy
+    in_force = OF_MODE[snapshot.mode] if snapshot.mode else policy
     in_rounds = any(permit.allocations for permit in permits)
     if in_force is not POLICIES["waterwave"] or not in_rounds:
         return NO_LEASES

@@ -7,6 +7,9 @@ of a mode is its efficiency (`scheduling.efficiency`): 1 is one job after the ot
 The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
 (taking turns has 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
 lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured, if nobody looks late.
+
+Of three jobs or more some may be better apart. How fast each one is beside the others says which ones that may be
+(`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from gpushare.scheduling.groups import Groups, best_groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
-from gpushare.scheduling.snapshot import TURNS
+from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
 
 TRIALS_SHARE = 0.01
@@ -28,6 +32,10 @@ _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried aga
 _WINDOWS_OF_A_CHANGE = 4
 _CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
+_AS_MEASURED = (
+    TURNS,
+    GROUPS,
+)  # what is believed of them is no forecast by curves, which leave out contention
 
 Forecast = Callable[[Collection[int]], Mapping[str, float]]
 
@@ -47,6 +55,8 @@ class Pace:
 
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
+        self.groups: Groups = ()  # of the mode of that name
+        self._groups_seen: set[Groups] = set()
         self._modes: dict[str, _Mode] = {}
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
@@ -119,6 +129,7 @@ class Pace:
         self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
         found = forecast(jobs.keys()) if len(jobs) > 1 else {}
         self._modes = {name: _Mode(believed) for name, believed in found.items()}
+        self._groups_seen.clear()
         self.mode = None
         if found:
             best = max(found, key=lambda name: found[name])
@@ -132,7 +143,10 @@ class Pace:
         self._take(now_s, self._home)
 
     def _forget(self, names: list[str]) -> None:
-        beliefs = {name: self._believed(name) for name in names}
+        if GROUPS in names and self._home != GROUPS:
+            del self._modes[GROUPS]
+        self._groups_seen.clear()
+        beliefs = {name: self._believed(name) for name in names if name in self._modes}
         for name, believed in beliefs.items():
             self._modes[name] = _Mode(believed)
         self._scale = 1.0
@@ -143,7 +157,7 @@ class Pace:
         mode = self._modes[name]
         if mode.measured is not None:
             return mode.measured
-        return mode.believed * (1.0 if name == TURNS else self._scale)
+        return mode.believed * (1.0 if name in _AS_MEASURED else self._scale)
 
     def _here(self) -> float:
         return self._modes[self._home].measured or 0.0
@@ -154,7 +168,7 @@ class Pace:
         self._known[name] = reading
 
     def _rescale(self, name: str, measured: float) -> None:
-        if name != TURNS and self._modes[name].believed > 0:
+        if name not in _AS_MEASURED and self._modes[name].believed > 0:
             self._scale = measured / self._modes[name].believed
 
     def _best_other(self) -> str | None:
@@ -191,7 +205,8 @@ class Pace:
         other = self._best_other()
         if other and self._believed(other) > at_most * _MARGIN:
             self._note(self._home, reading)
-            self._leave_for(now_s, other)
+            self._look_for_groups(reading)
+            self._leave_for(now_s, self._best_other() or other)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
         fresh, first = self._fresh, self._modes[self._home].measured is None
@@ -204,6 +219,7 @@ class Pace:
         self._fresh = False
         self._windows_here += 1
         self._windows_left = max(0, self._windows_left - 1)
+        self._look_for_groups(reading)
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0
         undecided = other and self._modes[other].readings
@@ -214,6 +230,20 @@ class Pace:
         if name := self._to_try():
             self._modes[name].tried = True
             self._switch(now_s, name)
+
+    def _look_for_groups(self, reading: Reading) -> None:
+        """While all share: others than before where what was found is to be tried again."""
+        if (
+            self._home in _AS_MEASURED
+            or len(reading.rates) < 3
+            or (GROUPS in self._modes and self._windows_left)
+        ):
+            return
+        found = best_groups(reading.rates)
+        better = found and found.efficiency > max(1.0, self._here()) * _MARGIN
+        if found and better and found.groups not in self._groups_seen:
+            self._groups_seen.add(found.groups)
+            self._modes[GROUPS], self.groups = _Mode(found.efficiency), found.groups
 
     def _has_changed(self, reading: Reading) -> bool:
         moved = abs(reading.measured - self._reference)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
+GROUPS = "groups"  # the mode in which those of a group take turns, and groups run side by side
 SELDOM = 1 / 32  # of an iteration: allocations that lie further apart do not name a moment
 _IN_TIME = 64  # pieces, at most
 
@@ -47,7 +48,8 @@ class Snapshot:
 
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
     `mode`: the policy that permits come from, of those that the policy may choose among (`pace`); None: it has not
-    been chosen. `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: starts lie anywhere.
+    been chosen. `groups`: accounts that take turns with each other, in the mode of that name.
+    `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: starts lie anywhere.
     """
 
     budget_bytes: int
@@ -55,6 +57,7 @@ class Snapshot:
     reserved_bytes: int = 0
     mode: str | None = None
     split_bytes: int | None = None
+    groups: tuple[frozenset[int], ...] = ()
 
     def of(self, accounts: Collection[int]) -> Snapshot:
         """As if only these jobs were there."""
@@ -64,6 +67,10 @@ class Snapshot:
     def take_turns(self) -> bool:
         """Whether side by side the jobs are slower than one after the other."""
         return self.mode == TURNS
+
+    def apart(self, account: int, other: int) -> bool:
+        """Whether both are of a group that takes turns."""
+        return self.mode == GROUPS and any(account in group and other in group for group in self.groups)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from gpushare.jobs import PRIORITY
@@ -24,7 +24,7 @@ from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
 from gpushare.scheduling.policies import MODES, POLICIES
-from gpushare.scheduling.snapshot import TURNS, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.snapshot import GROUPS, TURNS, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.yields import Yields
 from gpushare.units import format_bytes
 
@@ -52,6 +52,7 @@ class SchedulerThread:
         self._pace = Pace()
         self._told = policy  # the mode that the user takes to be in force
         self._jobs: dict[int, Claimant] = {}  # as they were added
+        self._names: dict[int, str] = {}
         self._read_for: object = None
         self._read_s, self._cost_s = 0.0, 0.0
         self._cuts_given_up = 0
@@ -85,12 +86,16 @@ class SchedulerThread:
         """What each mode was measured to yield."""
         return self._pace.yields
 
-    def add_job(self, account: int, *, priority: int = 0, total_iterations: int | None = None) -> None:
+    def add_job(
+        self, account: int, name: str, *, priority: int = 0, total_iterations: int | None = None
+    ) -> None:
         """Plan for this account from now on.
 
+        :param name: of the job, for what the user is told.
         :param total_iterations: how many the job did when it last ran to its end.
         """
         with self._lock:
+            self._names[account] = name
             self._jobs[account] = Claimant(account, priority, total_iterations, 0, None)
 
     def expect(self, jobs: int) -> None:
@@ -219,12 +224,14 @@ class SchedulerThread:
         mode = self._pace.look(
             time.monotonic(), jobs, lambda counted: forecasts(self._snapshot.of(counted), modes)
         )
+        groups = self._pace.groups if mode == GROUPS else ()
         if self._pace.settled and mode != self._told:
-            self._note(_what_changed(self._pace.yields))
+            named = [sorted(self._names.get(account, "") for account in group) for group in groups]
+            self._note(_what_changed(self._pace.yields, named))
             self._told = mode or self._name
-        if mode == self._snapshot.mode:
+        if (mode, groups) == (self._snapshot.mode, self._snapshot.groups):
             return False
-        self._snapshot = replace(self._snapshot, mode=mode)
+        self._snapshot = replace(self._snapshot, mode=mode, groups=groups)
         return True
 
 
@@ -235,12 +242,15 @@ def native_permit(permit: Permit) -> NativePermit:
     return NativePermit(permit.account, permit.after, made, shift_ns, permit.by_forecast)
 
 
-def _what_changed(yields: Yields) -> str:
-    """The mode in force, and what was measured of the others."""
+def _what_changed(yields: Yields, groups: Sequence[Sequence[str]]) -> str:
+    """The mode in force, with the names of jobs in its groups, and what was measured of the others."""
     measured = {name: m.efficiency for name, m in yields.modes.items() if m.efficiency is not None}
     here = measured.pop(yields.mode or "", 0.0)
     how = "take turns" if yields.mode == TURNS else f"run side by side by {yields.mode}"
-    others = [f"{'in turns' if name == TURNS else name} {measured[name]:.2f}" for name in measured]
+    if groups:
+        how = f"run side by side, but {'; '.join(' and '.join(names) for names in groups)} in turns"
+    words = {TURNS: "in turns", GROUPS: "some in turns"}
+    others = [f"{words.get(name, name)} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""
     return f"the jobs {how}: efficiency {here:.2f}, where one after the other has 1{beside}"
 

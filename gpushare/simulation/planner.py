@@ -13,8 +13,8 @@ from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
-from gpushare.scheduling.policies import POLICIES, Policy
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.policies import OF_MODE, Policy
+from gpushare.scheduling.snapshot import GROUPS, IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
@@ -95,7 +95,7 @@ class Planner:
         self._planned, self._planned_for, self._planned_s = seen, others, now_s
         mode = self._pace.mode
         policy = (
-            POLICIES[mode] if mode else self._policy
+            OF_MODE[mode] if mode else self._policy
         )  # a mode's permits are those of the policy of its name
         snapshot = self._snapshot(accounts, mode)
         permits = _permits(cast(Hashable, policy), snapshot)
@@ -104,9 +104,9 @@ class Planner:
 
     def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
         jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
-        pool = self._governor.pool()
+        pool, groups = self._governor.pool(), self._pace.groups if mode == GROUPS else ()
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        return Snapshot(pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes)
+        return Snapshot(pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes, groups)
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)

@@ -249,12 +249,15 @@ def _times(summary: dict[str, Any]) -> str:
     return text + _modes(summary["modes"] or {})
 
 
+_MODE_WORDS = {"temporal": "in turns", "groups": "some in turns"}
+
+
 def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
     """In which mode the jobs ran; nothing where there was no other one."""
     if len(modes) < 2:
         return ""
     return "; " + ", ".join(
-        f"{'in turns' if name == 'temporal' else f'by {name}'} for {format_seconds(mode['seconds'])}{_pace(mode)}"
+        f"{_MODE_WORDS.get(name, f'by {name}')} for {format_seconds(mode['seconds'])}{_pace(mode)}"
         for name, mode in modes.items()
     )
 

@@ -111,6 +111,7 @@ struct Account {
   // Page-seconds that its iterations held beyond its residue, up to granted_at_ns.
   double granted = 0;
   uint64_t granted_at_ns = 0, turn_began_ns = 0;
+  uint64_t opening = 0;  // counted over all jobs; of its last iteration
   PeakKinds at_peak;
   std::vector<LogRecord> profiled_log;  // of the iteration that was traced
   Permit permit[kAccounts];

@@ -161,9 +161,9 @@ void Governor::open(Account& a) {
     telemetry_->slot(a.id, kPredictedShiftNs, a.permit[latest->id].shift_ns);
   }
   for (Waiter* w : door_waiters_)
-    if (w->id != a.id) ++w->starts_seen[a.id];
-  if (last_opened_ != a.id) a.turn_began_ns = now;
-  last_opened_ = a.id;
+    if (w->id != a.id && !waits_for_turn_of_another(accounts_[w->id], a)) ++w->starts_seen[a.id];
+  if (!had_the_last_turn(a)) a.turn_began_ns = now;
+  a.opening = ++openings_;
   a.granted_at_ns = now;
   a.open = true;
   a.in_iteration = true;

@@ -271,7 +271,9 @@ class Governor {
   int compare(const Account& a, const Account& b) const;
   bool starts_apart(const Account& a, const Account& b) const;
   bool take_turns(const Account& a, const Account& b) const;
+  bool had_the_last_turn(const Account& a) const;
   bool keeps_turn(const Account& a) const;
+  bool waits_for_turn_of_another(const Account& a, const Account& newcomer) const;
   bool has_quanta(int order) const;
   std::vector<Waiter*> doors_in_order() const;
   void integrate(Account& a, uint64_t now_ns);
@@ -337,7 +339,7 @@ class Governor {
   Order order_ = Order::kFifo;
   uint64_t quantum_ns_ = 0;
   uint64_t split_ = Segments::kNone;
-  uint32_t last_opened_ = 0;
+  uint64_t openings_ = 0;
   uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next
   Telemetry* telemetry_;
   AllocationLog log_;

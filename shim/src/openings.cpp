@@ -60,9 +60,23 @@ bool Governor::take_turns(const Account& a, const Account& b) const {
   return starts_apart(a, b) && starts_apart(b, a);
 }
 
-// Whether the job that ran last may start once more although others wait for their turn.
+// Of the jobs that it takes turns with, and itself.
+bool Governor::had_the_last_turn(const Account& a) const {
+  return a.opening > 0 && std::ranges::none_of(accounts(), [&](const Account& o) {
+           return o.id != a.id && o.opening > a.opening && take_turns(a, o);
+         });
+}
+
+// Whether the job may start once more although others wait for their turn.
 bool Governor::keeps_turn(const Account& a) const {
-  return last_opened_ == a.id && !others_open(a) && now_ns() < a.turn_began_ns + quantum_ns_;
+  return had_the_last_turn(a) && now_ns() < a.turn_began_ns + quantum_ns_;
+}
+
+// Whether the job could not start now anyway, so that nobody passes it who takes no turns with it.
+bool Governor::waits_for_turn_of_another(const Account& a, const Account& newcomer) const {
+  return !take_turns(a, newcomer) && std::ranges::any_of(accounts(), [&](const Account& o) {
+    return o.open && !o.saved && o.id != a.id && o.id != newcomer.id && take_turns(a, o);
+  });
 }
 
 // A turn lasts for a quantum, whoever has been granted less meanwhile; a higher rank ends it.

@@ -170,6 +170,42 @@ void doors_wait_where_jobs_take_turns() {
   }
 }
 
+// Jobs a and b take turns, c runs beside either: it ends no turn, and starts as often as it likes
+// meanwhile, but once at most when nothing but c keeps b waiting.
+void some_take_turns_beside_another() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
+  s.set_permits({{a, b, {true, kNever, 0}}, {b, a, {true, kNever, 0}}});
+  s.set_order(Order::kFifo, kSecond);
+  CHECK(s.door(a) == Answer::kGo && s.door(c) == Answer::kGo && s.door(b) == Answer::kWaits);
+  for (uint64_t part = 1; part < 4; ++part) {
+    s.set_time(part * kSecond / 4);
+    CHECK(s.door(c) == Answer::kGo && s.door(a) == Answer::kGo);
+    s.tick();
+    CHECK(s.look(b) == Answer::kWaits);
+  }
+  s.set_time(2 * kSecond);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  CHECK(s.most_passed(b) == 3);  // by job a, in its turn
+  s.set_time(2 * kSecond + kSecond / 2);
+  CHECK(s.door(c) == Answer::kGo && s.door(b) == Answer::kGo && s.look(a) == Answer::kWaits);
+  s.end_job(b);
+  CHECK(s.look(a) == Answer::kGo);
+}
+
+// Job b can't start beside job c, which it takes no turns with: c passes it once, although there is
+// a job, not under way, that it takes turns with.
+void turns_with_one_let_nobody_else_pass() {
+  Simulation s(Policy::kZico, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60), d = begin(s, 10);
+  s.set_permits({{a, b, {true, kNever, 0}}, {b, a, {true, kNever, 0}}, {b, c, {true, kNever, 0}}});
+  CHECK(s.door(c) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.door(d) == Answer::kGo && s.door(d) == Answer::kWaits);
+  s.end_job(c);
+  CHECK(s.look(b) == Answer::kGo && s.most_passed(b) == 1);
+}
+
 // Under the order fair whose turn it is goes on for its quantum, and is compared at its end.
 void turns_last_for_a_quantum_under_fair_too() {
   Simulation s(Policy::kTemporal, kPage, 300);
@@ -466,6 +502,8 @@ int main() {
   a_set_up_counts_what_others_keep();
   a_door_looks_at_all_that_are_under_way();
   doors_wait_where_jobs_take_turns();
+  some_take_turns_beside_another();
+  turns_with_one_let_nobody_else_pass();
   only_who_takes_turns_has_a_quantum();
   turns_last_for_a_quantum_under_fair_too();
   a_start_is_planned_for_its_moment();

@@ -94,6 +94,23 @@ def test_the_key_tells_everything_that_matters_apart(tmp_path: Path) -> None:
     assert len({key, *others}) == 8
 
 
+def test_headers_that_come_later_build_another_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_toolchain, "_LOOKED_AT_ALWAYS", ())
+    tools = Toolchain("g++", "12", tmp_path, tmp_path, tmp_path / "cuda", (tmp_path / "libraries",))
+    names = ("cublas_v2.h", "cublasLt.h", "cusparse.h", "cusolverDn.h", "nv/target")
+    assert tools.missing_headers == names
+    before = cuda_bridge.path(tools)
+    for name in names:
+        header = tmp_path / ("cuda" if name == "nv/target" else "libraries") / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text("")
+    assert tools.missing_headers == () and cuda_bridge.path(tools) != before
+    source = (library.source_path() / "bridge" / "workspaces.cpp").read_text()
+    assert all(f"__has_include(<{name}>)" in source for name in names)
+
+
 def test_every_source_is_part_of_the_key() -> None:
     names = {path.name for path in cuda_bridge.sources()}
     assert names >= {"allocator.h", "allocator.cpp", "pools.cpp", "gpushare.h"}

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
-from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, TURNS, Pace
+from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, Pace
+from gpushare.scheduling.snapshot import GROUPS, TURNS
 
 
 class Jobs:
@@ -64,6 +65,37 @@ class Jobs:
     @property
     def work_s(self) -> float:
         return sum(self.done[a] * s for a, s in self.solo_s.items())
+
+
+class Contending:
+    """Jobs of which each takes longer by a part of its solo time for each other one that runs."""
+
+    def __init__(self, jobs: int, slowed: Mapping[tuple[int, int], float]) -> None:
+        self.pace, self.now_s = Pace(), 0.0
+        self.slowed = {**slowed, **{(j, i): f for (i, j), f in slowed.items()}}
+        self.done = dict.fromkeys(range(1, jobs + 1), 1e-6)
+        self.spent_s: dict[str, float] = {}
+
+    def rates(self, mode: str) -> dict[int, float]:
+        groups = {TURNS: (frozenset(self.done),), GROUPS: self.pace.groups}.get(mode, ())
+        mine = {a: next((g for g in groups if a in g), frozenset({a})) for a in self.done}
+
+        def beside(a: int) -> float:
+            return sum(self.slowed.get((a, o), 0.0) / len(mine[o]) for o in self.done if o not in mine[a])
+
+        return {a: 1 / (1 + beside(a)) / len(mine[a]) for a in self.done}
+
+    def run(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            jobs = {a: Progress(done, 0.05) for a, done in self.done.items()}
+            mode = self.pace.look(self.now_s, jobs, lambda counted: {"zico": float(len(counted)), TURNS: 1.0})
+            passed_s = self.pace.look_again_s
+            self.now_s += passed_s
+            assert mode
+            self.spent_s[mode] = self.spent_s.get(mode, 0.0) + passed_s
+            for a, rate in self.rates(mode).items():
+                self.done[a] += rate * passed_s / 0.05
 
 
 solo = st.lists(st.floats(0.001, 0.5), min_size=2, max_size=5)
@@ -236,6 +268,45 @@ def test_a_belief_that_is_wrong_is_given_up(turns: float, sharing: float) -> Non
     worse, better = sorted((turns, sharing))
     if worse < 0.95 * better:
         assert jobs.yields[jobs.home or ""] == better
+
+
+def test_two_of_three_that_slow_only_each_other_down_take_turns() -> None:
+    jobs = Contending(3, {(1, 3): 3.0})
+    jobs.run(60)
+    assert jobs.pace.mode == GROUPS and jobs.pace.groups == (frozenset({1, 3}),)
+    assert jobs.spent_s[GROUPS] > 50
+    assert jobs.pace.yields.modes[GROUPS].efficiency == pytest.approx(efficiency([0.5, 0.5, 1]), abs=0.02)
+
+
+@given(
+    st.integers(3, 5).flatmap(
+        lambda n: st.tuples(
+            st.just(n), st.lists(st.floats(0, 4), min_size=n * (n - 1) // 2, max_size=n * (n - 1) // 2)
+        )
+    )
+)
+@settings(max_examples=60)
+def test_groups_are_in_force_only_where_they_are_measured_to_be_better(
+    found: tuple[int, list[float]],
+) -> None:
+    count, parts = found
+    pairs = [(i, j) for i in range(1, count + 1) for j in range(1, i)]
+    jobs = Contending(count, dict(zip(pairs, parts, strict=True)))
+    jobs.run(4000)
+    jobs.spent_s.clear()
+    jobs.run(1000)
+    fixed = max(efficiency([*jobs.rates("zico").values()]), 1.0)
+    here = sum(s * efficiency([*jobs.rates(mode).values()]) for mode, s in jobs.spent_s.items())
+    assert here / sum(jobs.spent_s.values()) >= 0.96 * fixed
+
+
+def test_other_jobs_have_other_groups() -> None:
+    jobs = Contending(3, {(1, 3): 3.0})
+    jobs.run(30)
+    jobs.done[4] = 1e-6
+    jobs.slowed |= {(1, 4): 3.0, (4, 1): 3.0, (3, 4): 3.0, (4, 3): 3.0}
+    jobs.run(60)
+    assert jobs.pace.groups == (frozenset({1, 3, 4}),)
 
 
 def test_what_the_jobs_do_may_change() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.scheduling.policies import POLICIES
+from gpushare.scheduling.policies import MODES, OF_MODE, POLICIES
 from gpushare.scheduling.policies.waterwave import allocations_made
 from gpushare.scheduling.policies.zico import fits
 from gpushare.scheduling.snapshot import SELDOM, IterationCurve, JobState, Snapshot, compress
@@ -41,6 +41,19 @@ def test_in_turns_nothing_overlaps() -> None:
     jobs = (JobState(1, triangle(100)), JobState(2, triangle(100)))
     permits = POLICIES["zico"](Snapshot(400, jobs, mode="temporal"))
     assert [(p.account, p.after, p.allocations) for p in permits] == [(1, 2, None), (2, 1, None)]
+
+
+@pytest.mark.parametrize("name", sorted(MODES))
+def test_those_of_a_group_take_turns_and_all_others_run_as_under_zico(name: str) -> None:
+    jobs = tuple(JobState(i, triangle(100)) for i in range(1, 5))
+    groups = Snapshot(300, jobs, mode="groups", groups=(frozenset({1, 4}),))
+    shared = {(p.account, p.after): p for p in POLICIES["zico"](Snapshot(300, jobs, mode="zico"))}
+    for p in POLICIES[name](groups):
+        if {p.account, p.after} == {1, 4}:
+            assert p.allocations is None
+        else:
+            assert p == shared[p.account, p.after] and p.allocations is not None
+    assert POLICIES[name](groups) == OF_MODE["groups"](groups)
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"temporal"}))

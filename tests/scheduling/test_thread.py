@@ -71,8 +71,8 @@ def test_what_a_failed_plan_was_for_is_planned_again(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setitem(thread.POLICIES, "greedy", policy)
     scheduler = SchedulerThread(policy="greedy", order="fifo", split_bytes=None, note=lambda text: None)
-    scheduler.add_job(1)
-    scheduler.add_job(2)
+    scheduler.add_job(1, "a")
+    scheduler.add_job(2, "b")
     scheduler.start()
     assert given.wait(10)
     scheduler.stop()

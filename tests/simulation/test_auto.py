@@ -47,6 +47,21 @@ def test_turns_are_found_within_a_second_where_sharing_clearly_loses() -> None:
     assert outcome.turns_s > 0.95 * outcome.window_s
 
 
+@pytest.mark.parametrize("policy", ["zico", "waterwave", "auto"])
+@pytest.mark.parametrize("solo_s", [(0.05, 0.05, 0.05), (0.02, 0.03, 0.1), (0.1, 0.1, 0.02)])
+def test_two_of_three_that_slow_only_each_other_down_take_turns(
+    policy: str, solo_s: tuple[float, float, float]
+) -> None:
+    made = [short(f"job {i}", s, round(20 / s)) for i, s in enumerate(solo_s)]
+    contention = Contention(64, 1.0, {(0, 1): 4.0, (1, 0): 4.0})
+    outcome = run(made, policy, 3.0, contention)
+    assert outcome.modes_s["groups"] > 0.8 * outcome.window_s
+    # All the time of the first two, one after the other, and the third beside them: 2/3 of the whole.
+    assert outcome.over_serial is not None and outcome.over_serial < 0.72
+    shared = simulate(made, policy="greedy", budget_bytes=budget(3.0), contention=contention, record=False)
+    assert shared.over_serial is not None and shared.over_serial > 1.2
+
+
 def test_modes_take_up_the_time_in_which_two_jobs_were_there() -> None:
     made = [short("a", 0.05, 100), short("b", 0.05, 200)]
     outcome = run(made, "auto", 1.3, Contention(64))

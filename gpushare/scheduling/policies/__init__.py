@@ -9,7 +9,7 @@ from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.unmanaged import unmanaged
 from gpushare.scheduling.policies.waterwave import waterwave
 from gpushare.scheduling.policies.zico import zico
-from gpushare.scheduling.snapshot import TURNS
+from gpushare.scheduling.snapshot import GROUPS, TURNS
 
 POLICIES: dict[str, Policy] = {
     "auto": auto,
@@ -21,15 +21,18 @@ POLICIES: dict[str, Policy] = {
 }
 DEFAULT = "auto"
 
-# Policies that choose by measurement (`scheduling.pace`), and among what; each mode is a policy by itself.
+# Policies that choose by measurement (`scheduling.pace`), and among what; of three jobs or more also GROUPS.
 MODES: dict[str, tuple[str, ...]] = {
     "zico": ("zico", TURNS),
     "waterwave": ("waterwave", TURNS),
     "auto": AUTO_MODES,
 }
 
+# What a mode permits is what a policy does.
+OF_MODE: dict[str, Policy] = {**POLICIES, GROUPS: zico}
+
 # Policies that promise memory by segments, at least in one of their modes; and those with doors, at which jobs wait.
 SEGMENTED = tuple(name for name, modes in MODES.items() if "waterwave" in modes)
 ORDERED = tuple(name for name in POLICIES if name != "unmanaged")
 
-__all__ = ["DEFAULT", "MODES", "ORDERED", "POLICIES", "SEGMENTED", "Policy"]
+__all__ = ["DEFAULT", "MODES", "OF_MODE", "ORDERED", "POLICIES", "SEGMENTED", "Policy"]

@@ -9,9 +9,9 @@ from gpushare.scheduling.policies.zico import zico
 from gpushare.scheduling.snapshot import TURNS, Permit, Snapshot
 
 _MODES: dict[str, Policy] = {"zico": zico, "waterwave": waterwave, TURNS: temporal}
-AUTO_MODES = tuple(_MODES)
+AUTO_MODES = tuple(_MODES)  # those that are known before anything is measured
 
 
 def auto(snapshot: Snapshot) -> list[Permit]:
     """What the snapshot's mode permits; `zico` before there is one."""
-    return _MODES[snapshot.mode or "zico"](snapshot)
+    return _MODES.get(snapshot.mode or "zico", zico)(snapshot)

@@ -21,7 +21,7 @@ from gpushare.scheduling.look_ahead import rates_of
 from gpushare.scheduling.pipeline import Round, best_round, step_at
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.zico import zico
-from gpushare.scheduling.snapshot import SELDOM, IterationCurve, JobState, Permit, Snapshot
+from gpushare.scheduling.snapshot import GROUPS, SELDOM, IterationCurve, JobState, Permit, Snapshot
 
 _CLEARLY = 1.05  # better, as forecast
 _REPEATS = 256  # of a short iteration that are looked at
@@ -34,6 +34,8 @@ def waterwave(snapshot: Snapshot) -> list[Permit]:
     curves = [job.curve for job in jobs if job.curve]
     if snapshot.take_turns:
         return temporal(snapshot)
+    if snapshot.mode == GROUPS:
+        return zico(snapshot)  # a round has all jobs in it, side by side
     if len(jobs) < 2:
         return []  # nothing to plan yet: a permit for later would keep doors shut until the next plan
     room = snapshot.budget_bytes - snapshot.reserved_bytes

@@ -3,7 +3,8 @@
 An iteration of one job may start while another's runs once the other has come so far that from there on
 the two together stay within the budget, both going on at their measured pace. The shift is for the record: the
 permit is by forecast, so that the shim looks for that point with all that run, from how far they have come. Where the
-pace together is measured to be slower than one after the other, no two iterations overlap.
+pace together is measured to be slower than one after the other, no two iterations overlap; where that is so for some
+of the jobs (`scheduling.groups`), no two of these.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ def zico(snapshot: Snapshot) -> list[Permit]:
     for job in snapshot.jobs:
         for other in snapshot.jobs:
             if job is other or job.curve is None or other.curve is None:
+                continue
+            if snapshot.apart(job.account, other.account):
+                permits.append(Permit(job.account, other.account, None, other.curve.duration_s))
                 continue
             bystanders = sum(residues.values()) - residues[job.account] - residues[other.account]
             room = snapshot.budget_bytes - snapshot.reserved_bytes - bystanders

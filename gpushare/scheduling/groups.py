@@ -1,0 +1,94 @@
+"""Which jobs take turns with each other while all others run beside them.
+
+Running together slows jobs down in pairs: two that each want the GIL all the time do, one of them and one that computes
+without it do not. What is measured is how fast each job is beside all others. That is put down to pairs as if each
+had a share of what slows it down and the other one, a product of a number of each: so it is with shares of the GIL or
+of memory bandwidth that both want (`simulation.contention`). For three jobs it is the only symmetric way.
+
+Groups come of joining, again and again, the two whose jobs had better not run side by side; those that are forecast to
+be best on the way are taken (three that slow each other down may gain what two of them do not). It is a forecast and no
+more: the mode is measured as any other (`scheduling.pace`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from gpushare.scheduling.efficiency import efficiency
+
+Groups = tuple[frozenset[int], ...]  # of accounts, two or more in each
+
+_ROUNDS = 60  # until the products fit
+_LEAST_RATE = 0.01
+_CLEARLY = 1.001  # better: the fewer take turns the better
+_TRIED = 8  # pairs of groups at a time, those that slow each other down most
+
+Matrix = list[list[float]]  # by indices of jobs
+
+
+@dataclass(frozen=True)
+class Found:
+    """The efficiency of these groups, as forecast."""
+
+    groups: Groups
+    efficiency: float
+
+
+def best_groups(rates: Mapping[int, float]) -> Found | None:
+    """The groups that are forecast to be best, at least two jobs of which run side by side; None if there are none.
+
+    :param rates: of each account, in solo seconds per second, all running side by side.
+    """
+    accounts = sorted(rates)
+    slowed = slowdowns([rates[account] for account in accounts])
+    members = best = [[i] for i in range(len(accounts))]
+    most = _forecast(best, slowed)
+    while len(members) > 2:
+        joined = [_joined(members, i, j) for i, j in _worst_pairs(members, slowed)]
+        members = max(joined, key=lambda m: _forecast(m, slowed))
+        if _forecast(members, slowed) > most * _CLEARLY:
+            best, most = members, _forecast(members, slowed)
+    groups = tuple(frozenset(accounts[i] for i in m) for m in best if len(m) > 1)
+    return Found(groups, most) if groups else None
+
+
+def slowdowns(rates: Sequence[float]) -> Matrix:
+    """By how much of its solo time each job (row) is slower because of each other one; symmetric, as near as it gets.
+
+    A job at a rate of r takes 1 / r times as long, and the row adds up to what is above 1.
+    """
+    wanted = [max(0.0, 1 / max(rate, _LEAST_RATE) - 1) for rate in rates]
+    own = [math.sqrt(w) for w in wanted]
+    for _ in range(_ROUNDS):
+        total = sum(own)
+        own = [
+            math.sqrt(d * w / (total - d)) if total - d > 1e-12 else 0.0
+            for d, w in zip(own, wanted, strict=True)
+        ]
+    return [[0.0 if i == j else own[i] * own[j] for j in range(len(own))] for i in range(len(own))]
+
+
+def _joined(members: list[list[int]], i: int, j: int) -> list[list[int]]:
+    rest = [m for k, m in enumerate(members) if k not in (i, j)]
+    return [*rest, members[i] + members[j]]
+
+
+def _worst_pairs(members: list[list[int]], slowed: Matrix) -> list[tuple[int, int]]:
+    def between(pair: tuple[int, int]) -> float:
+        return sum(slowed[i][j] for i in members[pair[0]] for j in members[pair[1]])
+
+    return sorted(combinations(range(len(members)), 2), key=between, reverse=True)[:_TRIED]
+
+
+def _forecast(members: Sequence[Sequence[int]], slowed: Matrix) -> float:
+    """Each job runs its part of the time, beside one job of each other group."""
+    rates = []
+    for mine in members:
+        for i in mine:
+            others = (other for other in members if other is not mine)
+            beside = sum(sum(slowed[i][j] for j in other) / len(other) for other in others)
+            rates.append(1 / (1 + beside) / len(mine))
+    return efficiency(rates)

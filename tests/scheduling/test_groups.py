@@ -1,0 +1,60 @@
+"""Who had better take turns with whom, told from how fast each is beside all others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.groups import best_groups, slowdowns
+
+
+def rates_of(factors: dict[tuple[int, int], float], jobs: int) -> dict[int, float]:
+    """Of jobs that are all slowed down by these parts of their solo time, for either of a pair."""
+    both = {**factors, **{(j, i): f for (i, j), f in factors.items()}}
+    return {i: 1 / (1 + sum(both.get((i, j), 0.0) for j in range(jobs) if j != i)) for i in range(jobs)}
+
+
+parts = st.floats(0.05, 3)
+
+
+@given(st.tuples(parts, parts, parts))
+def test_of_three_jobs_each_pair_is_found(pairs: tuple[float, float, float]) -> None:
+    factors = dict(zip(((0, 1), (0, 2), (1, 2)), pairs, strict=True))
+    found = slowdowns(list(rates_of(factors, 3).values()))
+    for (i, j), factor in factors.items():
+        assert found[i][j] == found[j][i] == pytest.approx(factor, rel=0.1, abs=0.05)
+    assert all(found[i][i] == 0 for i in range(3))
+
+
+def test_two_that_slow_each_other_down_take_turns_beside_the_third() -> None:
+    found = best_groups(rates_of({(0, 1): 2.0}, 3))
+    assert found and found.groups == (frozenset({0, 1}),)
+    assert found.efficiency == pytest.approx(efficiency([0.5, 0.5, 1.0]))
+
+
+def test_three_of_five() -> None:
+    hold_the_gil = {(i, j): 2.0 for i in range(3) for j in range(i)}
+    found = best_groups(rates_of(hold_the_gil, 5))
+    assert found and found.groups == (frozenset({0, 1, 2}),)
+
+
+def test_two_kinds_of_two() -> None:
+    """The rates alone do not say who slows whom down, but as much is gained by any two groups of two."""
+    found = best_groups(rates_of({(0, 1): 3.0, (2, 3): 3.0}, 4))
+    assert found is None or found.efficiency >= efficiency([0.25] * 4)
+
+
+@pytest.mark.parametrize("rates", [[1.0, 1.0, 1.0], [0.9, 0.8, 0.95], [0.5, 0.5, 0.5], [0.4, 0.4, 0.4, 0.4]])
+def test_where_all_are_alike_there_are_none(rates: list[float]) -> None:
+    assert best_groups(dict(enumerate(rates, 1))) is None
+
+
+@given(st.lists(st.floats(-0.1, 1.2), min_size=2, max_size=20))
+def test_groups_are_apart_and_two_jobs_run_at_a_time(rates: list[float]) -> None:
+    accounts = dict(enumerate(rates, 1))
+    if found := best_groups(accounts):
+        grouped = [account for group in found.groups for account in group]
+        assert len(grouped) == len(set(grouped)) and set(grouped) <= accounts.keys()
+        assert all(len(group) > 1 for group in found.groups)
+        assert len(found.groups) + len(accounts) - len(grouped) >= 2
+        assert 0 < found.efficiency <= len(accounts)
