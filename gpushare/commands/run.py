@@ -32,7 +32,8 @@ from gpushare.views.plain import PlainScreen
     type=click.Choice(POLICY_NAMES),
     default=DEFAULT_POLICY,
     show_default=True,
-    help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement.",
+    help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement, and "
+    "whether some of three jobs or more take turns.",
 )
 @common.order_option
 @common.priority_option

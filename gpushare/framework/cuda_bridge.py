@@ -5,6 +5,7 @@ Without a compiler or headers the plain pluggable allocator takes its place (`cu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from gpushare.native import bridge, library
 
 _FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 _LIBRARIES = ("-lc10", "-lc10_cuda", "-ltorch_cuda")
+_NO_ACCOUNT = 0  # no job's: nothing has a workspace yet
 _NO_WORKSPACES = (
     "the allocator's bridge was built without {headers}, so that it can't tell whose cuBLAS's workspaces are: let no "
     "two jobs use torch.compile(mode='reduce-overhead') at once, since the recording of one frees what a graph of the "
-    "other uses. Install a whole CUDA toolkit, or the packages "
-    "nvidia-cublas, nvidia-cusparse, nvidia-cusolver and nvidia-cuda-cccl"
+    "other uses. Install a whole CUDA toolkit, or the packages nvidia-cublas, nvidia-cusparse, nvidia-cusolver and "
+    "nvidia-cuda-cccl (before CUDA 13 their names end with -cu12)"
 )
 
 
@@ -34,8 +36,12 @@ def install(note: Callable[[str], None]) -> None:
     try:
         tools = cuda_toolchain.find()
         load(build(tools))
-        if tools.missing_headers:
-            note(_NO_WORKSPACES.format(headers=", ".join(tools.missing_headers)))
+        if not bridge.clear_workspaces(_NO_ACCOUNT):
+            note(
+                _NO_WORKSPACES.format(
+                    headers=", ".join(tools.missing_headers) or "headers of CUDA's libraries"
+                )
+            )
     except BridgeError as error:
         note(
             f"the allocator's bridge to torch {torch.__version__} can't be built: {error}. Without it CUDA memory "
@@ -86,6 +92,7 @@ def path(tools: Toolchain) -> Path:
         "compiler": tools.version,
         "command": " ".join(command(tools)),
         "without": " ".join(tools.missing_headers),  # a folder may come to have them later
+        "searched": " ".join(os.environ.get(name, "") for name in ("CPATH", "CPLUS_INCLUDE_PATH")),
     }
     return cuda_cache.folder() / f"{cuda_cache.key(sources(), what)}.so"
 

@@ -42,7 +42,9 @@ class JobCounters:
     shift_sum_ns: int
     shift_count: int
     curve_version: int
-    most_passed: int  # iterations that one other job began while this one waited at a door
+    most_passed: (
+        int  # iterations that one other job began while this one waited at a door, not for a third one's turn
+    )
     work: int  # millionths of iterations, see `doors.Progress`
     leases: int  # that it was given
 

@@ -3,7 +3,8 @@
 Running together slows jobs down in pairs: two that each want the GIL all the time do, one of them and one that computes
 without it do not. What is measured is how fast each job is beside all others. That is put down to pairs as if each
 had a share of what slows it down and the other one, a product of a number of each: so it is with shares of the GIL or
-of memory bandwidth that both want (`simulation.contention`). For three jobs it is the only symmetric way.
+of memory bandwidth that both want (`simulation.contention`). For three jobs it is the only symmetric way. What a job is
+slower by than that can tell (it feels more than the others together) is put down to the others by how slow they are.
 
 Groups come of joining, again and again, the two whose jobs had better not run side by side; those that are forecast to
 be best on the way are taken (three that slow each other down may gain what two of them do not). It is a forecast and no
@@ -20,13 +21,14 @@ from itertools import combinations
 from gpushare.scheduling.efficiency import efficiency
 
 Groups = tuple[frozenset[int], ...]  # of accounts, two or more in each
+Matrix = list[list[float]]  # by indices of jobs
 
 _ROUNDS = 60  # until the products fit
 _LEAST_RATE = 0.01
+_MOST = 0.98  # of what the others feel, that a symmetric share can be
 _CLEARLY = 1.001  # better: the fewer take turns the better
-_TRIED = 8  # pairs of groups at a time, those that slow each other down most
-
-Matrix = list[list[float]]  # by indices of jobs
+_ALIKE = 0.05  # solo seconds per second
+_JOINED, _TRIED = 12, 8  # jobs that are slowed down most; pairs of groups at a time, likewise
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ def best_groups(rates: Mapping[int, float]) -> Found | None:
     slowed = slowdowns([rates[account] for account in accounts])
     members = best = [[i] for i in range(len(accounts))]
     most = _forecast(best, slowed)
-    while len(members) > 2:
-        joined = [_joined(members, i, j) for i, j in _worst_pairs(members, slowed)]
+    while len(members) > 2 and (pairs := _worst_pairs(members, slowed)):
+        joined = [_joined(members, i, j) for i, j in pairs]
         members = max(joined, key=lambda m: _forecast(m, slowed))
         if _forecast(members, slowed) > most * _CLEARLY:
             best, most = members, _forecast(members, slowed)
@@ -55,12 +57,30 @@ def best_groups(rates: Mapping[int, float]) -> Found | None:
     return Found(groups, most) if groups else None
 
 
-def slowdowns(rates: Sequence[float]) -> Matrix:
-    """By how much of its solo time each job (row) is slower because of each other one; symmetric, as near as it gets.
+def alike(rates: Mapping[int, float], others: Mapping[int, float]) -> bool:
+    """Whether these are the same accounts' and so close that a search finds the same."""
+    return rates.keys() == others.keys() and all(abs(rates[a] - others[a]) < _ALIKE for a in rates)
 
-    A job at a rate of r takes 1 / r times as long, and the row adds up to what is above 1.
+
+def slowdowns(rates: Sequence[float]) -> Matrix:
+    """By how much of its solo time each job (row) is slower because of each other one.
+
+    A job at a rate of r takes 1 / r times as long, and its row adds up to what is above 1.
     """
     wanted = [max(0.0, 1 / max(rate, _LEAST_RATE) - 1) for rate in rates]
+    others = [sum(wanted) - w for w in wanted]
+    shared = _products([min(w, _MOST * o) for w, o in zip(wanted, others, strict=True)])
+    for i, row in enumerate(shared):
+        rest = wanted[i] - sum(row)
+        for j in range(len(row)):
+            if j != i:
+                part = wanted[j] / others[i] if others[i] > 0 else 1 / (len(row) - 1)
+                row[j] = max(0.0, row[j] + rest * part)
+    return shared
+
+
+def _products(wanted: Sequence[float]) -> Matrix:
+    """Symmetric, of one number for each job, with rows that add up to these sums as near as it gets."""
     own = [math.sqrt(w) for w in wanted]
     for _ in range(_ROUNDS):
         total = sum(own)
@@ -78,9 +98,11 @@ def _joined(members: list[list[int]], i: int, j: int) -> list[list[int]]:
 
 def _worst_pairs(members: list[list[int]], slowed: Matrix) -> list[tuple[int, int]]:
     def between(pair: tuple[int, int]) -> float:
-        return sum(slowed[i][j] for i in members[pair[0]] for j in members[pair[1]])
+        return sum(slowed[i][j] + slowed[j][i] for i in members[pair[0]] for j in members[pair[1]])
 
-    return sorted(combinations(range(len(members)), 2), key=between, reverse=True)[:_TRIED]
+    worst = set(sorted(range(len(slowed)), key=lambda i: sum(slowed[i]), reverse=True)[:_JOINED])
+    may_join = [k for k, m in enumerate(members) if worst.issuperset(m)]
+    return sorted(combinations(may_join, 2), key=between, reverse=True)[:_TRIED]
 
 
 def _forecast(members: Sequence[Sequence[int]], slowed: Matrix) -> float:

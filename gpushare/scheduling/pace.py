@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from gpushare.scheduling.groups import Groups, best_groups
+from gpushare.scheduling.groups import Groups, alike, best_groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
 from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
@@ -56,7 +56,10 @@ class Pace:
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
         self.groups: Groups = ()  # of the mode of that name
-        self._groups_seen: set[Groups] = set()
+        self._of_groups: dict[
+            Groups, float | None
+        ] = {}  # efficiency of those that were found; None: not measured
+        self._searched: Mapping[int, float] = {}  # rates of the last search in vain
         self._modes: dict[str, _Mode] = {}
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
@@ -129,7 +132,8 @@ class Pace:
         self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
         found = forecast(jobs.keys()) if len(jobs) > 1 else {}
         self._modes = {name: _Mode(believed) for name, believed in found.items()}
-        self._groups_seen.clear()
+        self._of_groups.clear()
+        self._searched = {}
         self.mode = None
         if found:
             best = max(found, key=lambda name: found[name])
@@ -143,10 +147,7 @@ class Pace:
         self._take(now_s, self._home)
 
     def _forget(self, names: list[str]) -> None:
-        if GROUPS in names and self._home != GROUPS:
-            del self._modes[GROUPS]
-        self._groups_seen.clear()
-        beliefs = {name: self._believed(name) for name in names if name in self._modes}
+        beliefs = {name: self._believed(name) for name in names}
         for name, believed in beliefs.items():
             self._modes[name] = _Mode(believed)
         self._scale = 1.0
@@ -166,6 +167,8 @@ class Pace:
         self._rescale(name, reading.measured)
         self._modes[name].measured, self._modes[name].tried = reading.measured, True
         self._known[name] = reading
+        if name == GROUPS:
+            self._of_groups[self.groups] = reading.measured
 
     def _rescale(self, name: str, measured: float) -> None:
         if name not in _AS_MEASURED and self._modes[name].believed > 0:
@@ -205,7 +208,7 @@ class Pace:
         other = self._best_other()
         if other and self._believed(other) > at_most * _MARGIN:
             self._note(self._home, reading)
-            self._look_for_groups(reading)
+            self._look_for_groups(self._home, reading)
             self._leave_for(now_s, self._best_other() or other)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
@@ -219,7 +222,7 @@ class Pace:
         self._fresh = False
         self._windows_here += 1
         self._windows_left = max(0, self._windows_left - 1)
-        self._look_for_groups(reading)
+        self._look_for_groups(self._home, reading)
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0
         undecided = other and self._modes[other].readings
@@ -231,19 +234,24 @@ class Pace:
             self._modes[name].tried = True
             self._switch(now_s, name)
 
-    def _look_for_groups(self, reading: Reading) -> None:
-        """While all share: others than before where what was found is to be tried again."""
+    def _look_for_groups(self, mode: str, reading: Reading) -> None:
+        """By how all share in a mode. Others than before where these are not on trial and are forecast to be better."""
+        known = self._modes.get(GROUPS)
         if (
-            self._home in _AS_MEASURED
+            mode in _AS_MEASURED
             or len(reading.rates) < 3
-            or (GROUPS in self._modes and self._windows_left)
+            or (known and (known.readings or self._windows_left))
         ):
             return
+        if alike(reading.rates, self._searched):
+            return
         found = best_groups(reading.rates)
-        better = found and found.efficiency > max(1.0, self._here()) * _MARGIN
-        if found and better and found.groups not in self._groups_seen:
-            self._groups_seen.add(found.groups)
-            self._modes[GROUPS], self.groups = _Mode(found.efficiency), found.groups
+        self._searched = {} if found else reading.rates
+        if found and found.groups != (self.groups if known else None):
+            measured = self._of_groups.setdefault(found.groups, None)
+            believed = found.efficiency if measured is None else min(found.efficiency, measured)
+            if believed > max(1.0, self._here(), self._believed(GROUPS) if known else 0.0) * _MARGIN:
+                self._modes[GROUPS], self.groups = _Mode(believed), found.groups
 
     def _has_changed(self, reading: Reading) -> bool:
         moved = abs(reading.measured - self._reference)
@@ -298,6 +306,7 @@ class Pace:
         tried.readings.append(reading)
         found = mean(tried.readings)
         self._note(self.mode or self._home, found)
+        self._look_for_groups(self.mode or self._home, found)
         close = _CLOSE < found.measured / here < 1 / _CLOSE
         again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES
         better = found.measured > here * _MARGIN and not again

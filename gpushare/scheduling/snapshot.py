@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from gpushare.scheduling.groups import Groups
+
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
 GROUPS = "groups"  # the mode in which those of a group take turns, and groups run side by side
 SELDOM = 1 / 32  # of an iteration: allocations that lie further apart do not name a moment
@@ -57,7 +59,7 @@ class Snapshot:
     reserved_bytes: int = 0
     mode: str | None = None
     split_bytes: int | None = None
-    groups: tuple[frozenset[int], ...] = ()
+    groups: Groups = ()
 
     def of(self, accounts: Collection[int]) -> Snapshot:
         """As if only these jobs were there."""

@@ -18,6 +18,7 @@ from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue, Queued
 from gpushare.scheduling.forecast import forecasts
+from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
@@ -50,7 +51,10 @@ class SchedulerThread:
         self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note
         self._pace = Pace()
-        self._told = policy  # the mode that the user takes to be in force
+        self._told: tuple[str, Groups] = (
+            policy,
+            (),
+        )  # the mode that the user takes to be in force, and its groups
         self._jobs: dict[int, Claimant] = {}  # as they were added
         self._names: dict[int, str] = {}
         self._read_for: object = None
@@ -225,10 +229,10 @@ class SchedulerThread:
             time.monotonic(), jobs, lambda counted: forecasts(self._snapshot.of(counted), modes)
         )
         groups = self._pace.groups if mode == GROUPS else ()
-        if self._pace.settled and mode != self._told:
+        if self._pace.settled and (mode, groups) != self._told:
             named = [sorted(self._names.get(account, "") for account in group) for group in groups]
             self._note(_what_changed(self._pace.yields, named))
-            self._told = mode or self._name
+            self._told = mode or self._name, groups
         if (mode, groups) == (self._snapshot.mode, self._snapshot.groups):
             return False
         self._snapshot = replace(self._snapshot, mode=mode, groups=groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpushare.scheduling.meter import Reading
-from gpushare.scheduling.snapshot import TURNS
+from gpushare.scheduling.snapshot import GROUPS, TURNS
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class Yields:
 
     @property
     def best_sharing(self) -> float | None:
-        """The best yield of the modes that share; None if none was measured."""
-        found = (m.measured for name, m in self.modes.items() if name != TURNS and m.measured is not None)
+        """The best yield of the modes in which all share; None if none was measured."""
+        sharing = (m for name, m in self.modes.items() if name not in (TURNS, GROUPS))
+        found = (m.measured for m in sharing if m.measured is not None)
         return max(found, default=None)
 
     def to_json(self) -> dict[str, Any]:

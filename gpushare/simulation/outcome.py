@@ -15,7 +15,7 @@ class JobOutcome:
     `status` is ok, refused (before its first iteration) or out of memory (later), with the figures in `message`.
     `first_end_s` is the end of its first iteration. `work_s` is the solo time of what it did while all jobs were
     there (`Outcome.window_s`). `most_passed`: the most iterations that one other job began while this one waited at
-    a door.
+    a door, not for the turn of a third one.
     """
 
     name: str

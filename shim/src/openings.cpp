@@ -111,7 +111,7 @@ Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) cons
     if (!o.trusted()) return {kMeasured, o.id};
     bool turns = take_turns(o, a);
     if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};
-    if (!turns && w->starts_seen[a.id] == 0) continue;
+    if (!turns && (w->starts_seen[a.id] == 0 || waits_for_turn_of_another(o, a))) continue;
     if (turns && has_quanta(order) && keeps_turn(a)) continue;
     return {turns ? kTurn : kBehind, o.id};
   }

@@ -193,6 +193,24 @@ void some_take_turns_beside_another() {
   CHECK(s.look(a) == Answer::kGo);
 }
 
+// Where memory is tight c starts as an iteration of a ends, and another one of a beside it: that is
+// as if c had started a moment later.
+void who_starts_between_two_of_a_turn_passes_nobody() {
+  Simulation s(Policy::kZico, kPage, 102);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
+  s.set_permits({{a, b, {true, kNever, 0}}, {b, a, {true, kNever, 0}}, {c, a, {true, kNever, 0}}});
+  s.set_order(Order::kFifo, kSecond);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  s.set_time(kSecond / 4);
+  CHECK(s.door(a) == Answer::kGo && s.look(c) == Answer::kGo);  // c first
+  CHECK(s.look(b) == Answer::kWaits);
+  s.set_permits({{c, a, {true, 0, 0}}});
+  s.set_time(kSecond / 2);
+  CHECK(s.door(c) == Answer::kGo && s.look(b) == Answer::kWaits);
+  s.set_time(2 * kSecond);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+}
+
 // Job b can't start beside job c, which it takes no turns with: c passes it once, although there is
 // a job, not under way, that it takes turns with.
 void turns_with_one_let_nobody_else_pass() {
@@ -503,6 +521,7 @@ int main() {
   a_door_looks_at_all_that_are_under_way();
   doors_wait_where_jobs_take_turns();
   some_take_turns_beside_another();
+  who_starts_between_two_of_a_turn_passes_nobody();
   turns_with_one_let_nobody_else_pass();
   only_who_takes_turns_has_a_quantum();
   turns_last_for_a_quantum_under_fair_too();

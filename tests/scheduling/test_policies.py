@@ -48,6 +48,7 @@ def test_those_of_a_group_take_turns_and_all_others_run_as_under_zico(name: str)
     jobs = tuple(JobState(i, triangle(100)) for i in range(1, 5))
     groups = Snapshot(300, jobs, mode="groups", groups=(frozenset({1, 4}),))
     shared = {(p.account, p.after): p for p in POLICIES["zico"](Snapshot(300, jobs, mode="zico"))}
+    assert {(p.account, p.after) for p in POLICIES[name](groups)} == shared.keys()
     for p in POLICIES[name](groups):
         if {p.account, p.after} == {1, 4}:
             assert p.allocations is None

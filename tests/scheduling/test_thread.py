@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gpushare.native import doors, shim
-from gpushare.native.permits import NativePermit
+from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import thread
 from gpushare.scheduling.policies.greedy import greedy
 from gpushare.scheduling.snapshot import Permit, Snapshot
@@ -42,7 +42,7 @@ class Shim:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.permits: list[list[NativePermit]] = []
-        pool = shim.PoolState(0, 0, 0, 1000, 0, 0, 0)
+        pool = shim.PoolState(0, 0, 0, 10_000, 0, 0, 0)
         curve = doors.NativeCurve([600, 0], [0, 10**8], 0, 2 * 10**8, 1)
         for name, answer in {
             "wait_change": lambda seen, timeout_ns: seen,
@@ -78,3 +78,26 @@ def test_what_a_failed_plan_was_for_is_planned_again(monkeypatch: pytest.MonkeyP
     scheduler.stop()
     assert not failures
     assert {(p.job, p.after) for p in told.permits[-1]} == {(1, 2), (2, 1)}
+
+
+def test_jobs_that_slow_only_each_other_down_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs a and c do, by twice their solo time; b feels nobody."""
+    told, notes, solo_s, now_s = Shim(monkeypatch), [], 0.1, 1000.0
+    done = dict.fromkeys((1, 2, 3), 1.0)
+    monkeypatch.setattr(thread.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(
+        doors, "progress", lambda account: doors.Progress(done[account], 10**8, done[account] - 1)
+    )
+    scheduler = SchedulerThread(policy="auto", order="fifo", split_bytes=None, note=notes.append)
+    for account, name in enumerate("abc", 1):
+        scheduler.add_job(account, name)
+    never: set[tuple[int, int]] = set()
+    for _ in range(200):
+        scheduler._plan(news=False)
+        never = {(p.job, p.after) for p in told.permits[-1] if p.made == NEVER}
+        rate = 1 / 2 if (1, 3) in never else 1 / 3
+        now_s += scheduler._pace.look_again_s
+        for account in done:
+            done[account] += (1.0 if account == 2 else rate) * scheduler._pace.look_again_s / solo_s
+    assert never == {(1, 3), (3, 1)}
+    assert any("side by side, but a and c in turns" in note for note in notes)

@@ -78,6 +78,7 @@ MUTANTS = [
         "return !take_turns(a, newcomer) && std::ranges",
         "return false && std::ranges",
     ),
+    ("simulation", "openings.cpp", "== 0 || waits_for_turn_of_another(o, a)))", "== 0))"),
     (
         "simulation",
         "openings.cpp",
@@ -351,12 +352,7 @@ MUTANTS = [
     ("clauses", "openings.cpp", "if (o.open && !o.saved && !o.trusted())", "if (false)"),
     ("clauses", "openings.cpp", "!o.saved && !o.trusted()", "!o.saved && !o.curve.known()"),
     ("clauses", "openings.cpp", "if (Shut shut = shut_by_memory_waiters(false)) return shut;", ""),
-    (
-        "clauses",
-        "openings.cpp",
-        "if (!turns && w->starts_seen[a.id] == 0) continue;",
-        "if (!turns) continue;",
-    ),
+    ("clauses", "openings.cpp", "w->starts_seen[a.id] == 0 || waits_for", "true || waits_for"),
     ("clauses", "budget.cpp", "a.saved || (a.open && !a.curve.known())", "a.saved"),
     ("clauses", "budget.cpp", "a.saved || (a.open", "(a.open"),
     ("clauses", "budget.cpp", "a.open ? a.held_max_here : 0", "0"),
