@@ -23,11 +23,10 @@ from gpushare.scheduling.efficiency import efficiency
 Groups = tuple[frozenset[int], ...]  # of accounts, two or more in each
 Matrix = list[list[float]]  # by indices of jobs
 
-_ROUNDS = 60  # until the products fit
+_HALVINGS, _FAR = 60, 1e6
 _LEAST_RATE = 0.01
 _MOST = 0.98  # of what the others feel, that a symmetric share can be
 _CLEARLY = 1.001  # better: the fewer take turns the better
-_ALIKE = 0.05  # solo seconds per second
 _JOINED, _TRIED = 12, 8  # jobs that are slowed down most; pairs of groups at a time, likewise
 
 
@@ -53,13 +52,9 @@ def best_groups(rates: Mapping[int, float]) -> Found | None:
         members = max(joined, key=lambda m: _forecast(m, slowed))
         if _forecast(members, slowed) > most * _CLEARLY:
             best, most = members, _forecast(members, slowed)
-    groups = tuple(frozenset(accounts[i] for i in m) for m in best if len(m) > 1)
-    return Found(groups, most) if groups else None
-
-
-def alike(rates: Mapping[int, float], others: Mapping[int, float]) -> bool:
-    """Whether these are the same accounts' and so close that a search finds the same."""
-    return rates.keys() == others.keys() and all(abs(rates[a] - others[a]) < _ALIKE for a in rates)
+    groups = (frozenset(accounts[i] for i in m) for m in best if len(m) > 1)
+    in_order = tuple(sorted(groups, key=min))
+    return Found(in_order, most) if in_order else None
 
 
 def slowdowns(rates: Sequence[float]) -> Matrix:
@@ -80,15 +75,37 @@ def slowdowns(rates: Sequence[float]) -> Matrix:
 
 
 def _products(wanted: Sequence[float]) -> Matrix:
-    """Symmetric, of one number for each job, with rows that add up to these sums as near as it gets."""
-    own = [math.sqrt(w) for w in wanted]
-    for _ in range(_ROUNDS):
-        total = sum(own)
-        own = [
-            math.sqrt(d * w / (total - d)) if total - d > 1e-12 else 0.0
-            for d, w in zip(own, wanted, strict=True)
-        ]
+    """Symmetric, of one number for each job, with rows that add up to these sums, none of them above the others'.
+
+    With T the sum of all numbers d, each one solves d (T - d) = w. That has two answers; at most one job, which wants
+    the most, has the larger one. T is found by halving.
+    """
+    most = max(range(len(wanted)), key=lambda i: wanted[i])
+    least = 2 * math.sqrt(wanted[most])
+    larger = sum(_smaller(least, w) for w in wanted) < least
+
+    def numbers(total: float) -> list[float]:
+        own = [_smaller(total, w) for w in wanted]
+        if larger:
+            own[most] = total - own[most]
+        return own
+
+    def too_small(total: float) -> bool:
+        return (sum(numbers(total)) > total) != larger
+
+    below, above = least, max(least, 1e-9)
+    while too_small(above) and above < least * _FAR:
+        below, above = above, 2 * above
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        below, above = (middle, above) if too_small(middle) else (below, middle)
+    own = numbers(above)
     return [[0.0 if i == j else own[i] * own[j] for j in range(len(own))] for i in range(len(own))]
+
+
+def _smaller(total: float, wanted: float) -> float:
+    root = math.sqrt(max(0.0, total * total - 4 * wanted))
+    return 2 * wanted / (total + root) if wanted else 0.0
 
 
 def _joined(members: list[list[int]], i: int, j: int) -> list[list[int]]:

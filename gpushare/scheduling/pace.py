@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from gpushare.scheduling.groups import Groups, alike, best_groups
+from gpushare.scheduling.group_search import GroupSearch
+from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
 from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
@@ -47,6 +48,7 @@ class _Mode:
     believed: float
     measured: float | None = None
     tried: bool = False
+    trials: int = 0
     readings: list[Reading] = field(default_factory=list)  # of its last trials, where these were close
 
 
@@ -55,11 +57,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
-        self.groups: Groups = ()  # of the mode of that name
-        self._of_groups: dict[
-            Groups, float | None
-        ] = {}  # efficiency of those that were found; None: not measured
-        self._searched: Mapping[int, float] = {}  # rates of the last search in vain
+        self._search = GroupSearch()
         self._modes: dict[str, _Mode] = {}
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
@@ -74,6 +72,11 @@ class Pace:
         self._solo_s: dict[int, float] = {}
         self._seconds: dict[str, float] = {}
         self._known: dict[str, Reading] = {}
+
+    @property
+    def groups(self) -> Groups:
+        """Of the mode of that name."""
+        return self._search.groups
 
     @property
     def yields(self) -> Yields:
@@ -132,8 +135,7 @@ class Pace:
         self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
         found = forecast(jobs.keys()) if len(jobs) > 1 else {}
         self._modes = {name: _Mode(believed) for name, believed in found.items()}
-        self._of_groups.clear()
-        self._searched = {}
+        self._search = GroupSearch()
         self.mode = None
         if found:
             best = max(found, key=lambda name: found[name])
@@ -168,7 +170,7 @@ class Pace:
         self._modes[name].measured, self._modes[name].tried = reading.measured, True
         self._known[name] = reading
         if name == GROUPS:
-            self._of_groups[self.groups] = reading.measured
+            self._search.note(reading.measured)
 
     def _rescale(self, name: str, measured: float) -> None:
         if name not in _AS_MEASURED and self._modes[name].believed > 0:
@@ -217,6 +219,7 @@ class Pace:
         if changed:
             self._forget([name for name in self._modes if name != self._home])
             self._reference, self._windows_here = reading.measured, 0
+            self._stay, self._windows_left = _FIRST_STAY, 0
         self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
         self._reference = self._reference or reading.measured
         self._fresh = False
@@ -232,26 +235,19 @@ class Pace:
         self._before = None
         if name := self._to_try():
             self._modes[name].tried = True
+            self._modes[name].trials += 1
             self._switch(now_s, name)
 
     def _look_for_groups(self, mode: str, reading: Reading) -> None:
-        """By how all share in a mode. Others than before where these are not on trial and are forecast to be better."""
+        """By how all share in a mode. Groups that are in force, or on trial, come to an end first."""
         known = self._modes.get(GROUPS)
-        if (
-            mode in _AS_MEASURED
-            or len(reading.rates) < 3
-            or (known and (known.readings or self._windows_left))
-        ):
+        if mode in _AS_MEASURED or len(reading.rates) < 3 or self._home == GROUPS:
             return
-        if alike(reading.rates, self._searched):
+        if known and (known.readings or self._windows_left):
             return
-        found = best_groups(reading.rates)
-        self._searched = {} if found else reading.rates
-        if found and found.groups != (self.groups if known else None):
-            measured = self._of_groups.setdefault(found.groups, None)
-            believed = found.efficiency if measured is None else min(found.efficiency, measured)
-            if believed > max(1.0, self._here(), self._believed(GROUPS) if known else 0.0) * _MARGIN:
-                self._modes[GROUPS], self.groups = _Mode(believed), found.groups
+        least = max(1.0, self._here(), (known.measured or 0.0) if known else 0.0)
+        if believed := self._search.find(reading.rates, least * _MARGIN):
+            self._modes[GROUPS] = _Mode(believed)
 
     def _has_changed(self, reading: Reading) -> bool:
         moved = abs(reading.measured - self._reference)
@@ -281,6 +277,8 @@ class Pace:
         if not due or not self._here():
             return None
         name = max(due, key=self._believed)
+        if GROUPS in self._modes:  # of three the one that seems worst would not be looked at again
+            name = min(due, key=lambda one: (self._modes[one].trials, -self._believed(one)))
         lost_share = max(_LEAST_LOSS, 1 - self._believed(name) / self._here())
         # It ends before another look could lose more than is left.
         affordable = self._left_s >= lost_share * self._meter.trial_s + CLOSE_LOOK_S

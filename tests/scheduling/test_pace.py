@@ -335,6 +335,28 @@ def test_groups_that_were_measured_to_be_worse_are_not_believed_in_again() -> No
         jobs.run(20)
         assert jobs.pace.mode == "zico"
     assert jobs.pace.yields.lost_s - lost_s < TRIALS_SHARE * 600
+    jobs.slowed = {(1, 3): 3.0, (3, 1): 3.0}  # the same groups, of jobs that do something else
+    jobs.phase = (100,)
+    jobs.run(120)
+    assert jobs.pace.mode == GROUPS
+
+
+def test_other_groups_are_looked_for_once_the_jobs_do_something_else() -> None:
+    jobs = Contending(4, {(1, 2): 0.5})
+    jobs.run(2000)
+    jobs.slowed = {(3, 4): 4.0, (4, 3): 4.0}
+    jobs.run(60)
+    assert jobs.pace.mode == GROUPS and jobs.pace.groups == (frozenset({3, 4}),)
+
+
+def test_sharing_is_tried_again_beside_groups_that_are_worth_less_than_turns() -> None:
+    slowed = {(1, 2): 2.0, (1, 3): 0.0, (2, 1): 0.3, (2, 3): 0.3, (3, 1): 0.3, (3, 2): 2.0}
+    jobs = Contending(3, {pair: 2 * part for pair, part in slowed.items()})
+    jobs.run(600)
+    assert jobs.pace.mode == TURNS and GROUPS in jobs.taken
+    jobs.slowed = dict.fromkeys(slowed, 0.1)
+    jobs.run(3000)
+    assert jobs.pace.mode == "zico"
 
 
 def test_other_jobs_have_other_groups() -> None:
