@@ -75,8 +75,8 @@ class Pace:
 
     @property
     def groups(self) -> Groups:
-        """Of the mode of that name."""
-        return self._search.groups
+        """Of jobs that take turns; none where another mode is in force."""
+        return self._search.groups if self.mode == GROUPS else ()
 
     @property
     def yields(self) -> Yields:

@@ -228,7 +228,7 @@ class SchedulerThread:
         mode = self._pace.look(
             time.monotonic(), jobs, lambda counted: forecasts(self._snapshot.of(counted), modes)
         )
-        groups = self._pace.groups if mode == GROUPS else ()
+        groups = self._pace.groups
         if self._pace.settled and (mode, groups) != self._told:
             named = [sorted(self._names.get(account, "") for account in group) for group in groups]
             self._note(_what_changed(self._pace.yields, named))

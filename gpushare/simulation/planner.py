@@ -14,7 +14,7 @@ from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
 from gpushare.scheduling.policies import OF_MODE, Policy
-from gpushare.scheduling.snapshot import GROUPS, IterationCurve, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
@@ -104,9 +104,11 @@ class Planner:
 
     def _snapshot(self, accounts: Sequence[int], mode: str | None) -> Snapshot:
         jobs = tuple(JobState(account, self._curve(account)) for account in accounts)
-        pool, groups = self._governor.pool(), self._pace.groups if mode == GROUPS else ()
+        pool = self._governor.pool()
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
-        return Snapshot(pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes, groups)
+        return Snapshot(
+            pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes, self._pace.groups
+        )
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)

@@ -19,7 +19,7 @@ from typing import Any
 from common import write
 from simulated_sets import PAGE, Set, jobs_of
 
-from gpushare.scheduling import pace
+from gpushare.scheduling import group_search
 from gpushare.simulation import Contention, SimulatedJob, simulate
 
 SOLO_S, TOGETHER, LITTLE = 60.0, 8, 1.05
@@ -71,7 +71,7 @@ def coarse(job: SimulatedJob) -> SimulatedJob:
 
 def found(case: Case, groups: bool) -> dict[str, Any]:
     if not groups:
-        pace.best_groups = lambda _: None
+        group_search.best_groups = lambda _: None
     jobs = [coarse(job) for job in jobs_of(Set(case.seed, case.jobs, 1.0, 0.2, equal=False))]
     pairs = {*case.pairs, *((j, i) for i, j in case.pairs)}
     factors = {
@@ -87,6 +87,8 @@ def found(case: Case, groups: bool) -> dict[str, Any]:
         contention=Contention(float(case.jobs), 1.0, factors),
         record=False,
     )
+    if not groups and "groups" in outcome.modes_s:
+        raise AssertionError("groups were not left out")
     return {"over_serial": outcome.over_serial, "modes_s": outcome.modes_s, "all_s": outcome.duration_s}
 
 
