@@ -167,7 +167,10 @@ def _as_counted(work: Run, index: int, steps: int) -> SimulatedJob:
     """The job with the solo time by which the run's yields were counted."""
     profile, result = work.profiles[index], work.results[index]
     solo_s = work.yields["solo_s"].get(str(result.account))
-    scale = solo_s / profile.iteration_s if solo_s and profile.iteration_s else 1.0
+    mean_s = (
+        profile.iteration_s if profile.kinds else profile.mean_iteration_s
+    )  # kinds are told by the first one
+    scale = solo_s / mean_s if solo_s and mean_s else 1.0
     times = tuple(t * scale for t in profile.time_s)
     counted = replace(profile.at_pace(profile.iteration_s * scale), time_s=times)
     return from_profile(

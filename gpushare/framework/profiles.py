@@ -109,6 +109,7 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
         "residue_bytes": curve.residue_bytes,
         "iteration_s": iteration_s,
         "cores_busy": found.cores_busy if found else None,
+        "spread": list(found.spread) if found and len(times.kinds) < 2 else [],
         "gil_share": felt.gil_share,
         "sensitivity": felt.sensitivity,
         "pressure": felt.pressure,

@@ -11,11 +11,13 @@ import threading
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import fmean
 
 from gpushare.isolation.context import JobContext
 
 _WARM_UP, _LEAST, _MOST = 1, 3, 64
 _FOR_NS = 10**9
+SPREAD = 8
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,15 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Shares:
-    """Of a job's solo iterations: seconds of a short one, cores kept busy."""
+    """Of a job's solo iterations: seconds of a short one, and cores kept busy.
+
+    `spread`: by what factors they take longer than the short one, the means of at most `SPREAD` parts with as many
+    iterations in each, in rising order.
+    """
 
     iteration_s: float
     cores_busy: float
+    spread: tuple[float, ...]
 
 
 _seen: dict[int, _Seen] = {}
@@ -86,8 +93,15 @@ def shares(marks: list[Mark]) -> Shares | None:
         return None
     first, last = marks[0], marks[-1]
     times_ns = sorted(after.wall_ns - before.wall_ns for before, after in pairwise(marks))
+    short_ns = times_ns[len(times_ns) // 4]  # not the shortest: that may be the small batch at an epoch's end
     return Shares(
-        # Not the shortest of many: that may be the short batch at an epoch's end.
-        iteration_s=times_ns[len(times_ns) // 4] / 1e9,
+        iteration_s=short_ns / 1e9,
         cores_busy=(last.process_ns - first.process_ns) / max(1, last.wall_ns - first.wall_ns),
+        spread=_spread(times_ns, short_ns),
     )
+
+
+def _spread(times_ns: list[int], short_ns: int) -> tuple[float, ...]:
+    parts = min(SPREAD, len(times_ns))
+    bounds = [len(times_ns) * part // parts for part in range(parts + 1)]
+    return tuple(fmean(times_ns[begin:end]) / max(1, short_ns) for begin, end in pairwise(bounds))

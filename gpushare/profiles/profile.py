@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from gpushare.errors import UsageError
@@ -13,7 +14,7 @@ from gpushare.profiles.kinds import MOST_KINDS, IterationKind, is_time
 
 FORMAT = "gpushare-profile"
 _GONE = ("python_share",)  # fields of earlier versions
-VERSION, READ = 4, (1, 2, 3, 4)
+VERSION, READ = 5, (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Profile:
     Bytes in bytes, times in seconds. `held_bytes[k]` and `time_s[k]` belong to the k-th allocation of the
     iteration. Persistent, activation and temporary bytes are live bytes at the peak.
 
+    `iteration_s` is the time of a short iteration; `spread`: by what factors iterations take longer alone, each equally
+    often (`framework.shares`), empty where that was not measured, before version 5, or where there are `kinds`.
     `cores_busy`: CPU seconds of all threads per second of its solo iterations. `gil_share`: of their time, in which the
     GIL is held. `sensitivity` and `pressure`: what it feels of a thread that copies memory, and does to it
     (`framework.companions`). None where that was not measured: the last three only `gpushare profile` does.
@@ -49,14 +52,15 @@ class Profile:
     gil_share: float | None = None
     sensitivity: float | None = None
     pressure: float | None = None
+    spread: tuple[float, ...] = ()
     kinds: tuple[IterationKind, ...] = ()
 
     @property
     def mean_iteration_s(self) -> float:
-        """Of all kinds, as often as each was seen."""
+        """Of all iterations alone: of all kinds, as often as each was seen, or of the spread."""
         seen = sum(kind.seen for kind in self.kinds)
         if not seen:
-            return self.iteration_s
+            return self.iteration_s * (fmean(self.spread) if self.spread else 1.0)
         return sum(kind.seen * kind.iteration_s for kind in self.kinds) / seen
 
     def refining(self, before: Profile | None) -> Profile:
@@ -66,7 +70,9 @@ class Profile:
             return self
         found = self
         if self.cores_busy is None:
-            found = replace(self.at_pace(before.iteration_s), cores_busy=before.cores_busy)
+            found = replace(
+                self.at_pace(before.iteration_s), cores_busy=before.cores_busy, spread=before.spread
+            )
         if self.gil_share is None:
             found = replace(
                 found,
@@ -94,13 +100,14 @@ class Profile:
     @staticmethod
     def from_host(command: str, message: dict[str, Any]) -> Profile:
         """From what the host says of a job."""
-        fields = {k: v for k, v in message.items() if k not in ("curve", "kinds", *_GONE)}
+        fields = {k: v for k, v in message.items() if k not in ("curve", "kinds", "spread", *_GONE)}
         curve = message["curve"]
         kinds = tuple(IterationKind.from_json(kind) for kind in message.get("kinds", ()))
         return Profile(
             command=command,
             held_bytes=tuple(curve["held_bytes"]),
             time_s=tuple(curve["time_s"]),
+            spread=tuple(message.get("spread", ())),
             kinds=kinds,
             **fields,
         )
@@ -146,6 +153,8 @@ class Profile:
         shares = (self.cores_busy, self.gil_share, self.sensitivity, self.pressure)
         if not all(isinstance(share, int | float) and share >= 0 for share in shares if share is not None):
             return "shares must be numbers"
+        if not all(isinstance(factor, int | float) and factor > 0 for factor in self.spread):
+            return "its spread must be of numbers above 0"
         if not self.held_bytes or len(self.held_bytes) != len(self.time_s):
             return f"its curve has {len(self.held_bytes)} sizes and {len(self.time_s)} times"
         if any(later < earlier for earlier, later in pairwise(self.time_s)):

@@ -6,7 +6,9 @@ of a mode is its efficiency (`scheduling.efficiency`): 1 is one job after the ot
 
 The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
 (taking turns has 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
-lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured, if nobody looks late.
+lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured. A trial ends before
+another look could find more lost; how late looks may come is learned, so only the first one that is later than any
+before can find a little more.
 
 Of three jobs or more some may be better apart. How fast each one is beside the others says which ones that may be
 (`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured.
@@ -24,7 +26,8 @@ from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
 
 TRIALS_SHARE = 0.01
-LOOK_S, CLOSE_LOOK_S = 0.5, 0.1  # between two looks; while a verdict is near
+LOOK_S, CLOSE_LOOK_S = 0.5, 0.05  # between two looks; while a verdict is near
+ALLOWED_LATE_S = 0.05  # that a look may come late, as long as none came later
 
 _WORTH = 1.25  # where sharing has this efficiency taking turns is not tried: solo times are not wrong by more
 _MARGIN = 1.02  # by which another mode must be better
@@ -69,6 +72,7 @@ class Pace:
         self._meter = Meter()
         self._looked_s: float | None = None
         self._elapsed_s = self._lost_s = 0.0
+        self._latest_s = ALLOWED_LATE_S
         self._solo_s: dict[int, float] = {}
         self._seconds: dict[str, float] = {}
         self._known: dict[str, Reading] = {}
@@ -126,6 +130,8 @@ class Pace:
             passed_s = now_s - self._looked_s
             self._seconds[self.mode] = self._seconds.get(self.mode, 0.0) + passed_s
             self._elapsed_s += passed_s
+            if self.on_trial:
+                self._latest_s = max(self._latest_s, passed_s - CLOSE_LOOK_S)
         self._looked_s = now_s
 
     def _restart(self, now_s: float, jobs: Jobs, forecast: Forecast) -> None:
@@ -271,6 +277,11 @@ class Pace:
         """What trials may still lose; below nought after a mode was taken for a belief that was wrong."""
         return TRIALS_SHARE * self._elapsed_s - self._lost_s
 
+    @property
+    def _until_next_look_s(self) -> float:
+        """At most, in a trial: what it may lose before anybody sees it."""
+        return CLOSE_LOOK_S + self._latest_s
+
     def _to_try(self) -> str | None:
         """The mode whose trial is due and can be afforded; None if there is none."""
         due = [name for name in self._modes if self._is_due(name)]
@@ -280,8 +291,7 @@ class Pace:
         if GROUPS in self._modes:  # of three the one that seems worst would not be looked at again
             name = min(due, key=lambda one: (self._modes[one].trials, -self._believed(one)))
         lost_share = max(_LEAST_LOSS, 1 - self._believed(name) / self._here())
-        # It ends before another look could lose more than is left.
-        affordable = self._left_s >= lost_share * self._meter.trial_s + CLOSE_LOOK_S
+        affordable = self._left_s >= lost_share * self._meter.trial_s + self._until_next_look_s
         return name if affordable else None
 
     def _is_due(self, name: str) -> bool:
@@ -291,7 +301,7 @@ class Pace:
 
     def _judge_trial(self, now_s: float, reading: Reading | None) -> None:
         here = self._here()
-        over = self._meter.lost_s(now_s, here) + CLOSE_LOOK_S > self._left_s
+        over = self._meter.lost_s(now_s, here) + self._until_next_look_s > self._left_s
         if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):
             self._conclude_trial(now_s, reading)
         elif over:

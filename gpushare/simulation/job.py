@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,26 @@ class Following:
         return found
 
 
+class Wandering:
+    """Iterations take longer by each of some factors equally often, in an order that is drawn once.
+
+    Where all took the same time, jobs whose times are nearly multiples of each other would keep step for ever, and a
+    little more or less of one of them would change what all do by a fifth. Real ones don't.
+
+    :param seed: another order for each job, or iterations that are long for one would be so for all.
+    """
+
+    def __init__(self, factors: Sequence[float], *, seed: str) -> None:
+        self._factors = tuple(factors)
+        self._random = random.Random(seed)
+        self._drawn: list[float] = []
+
+    def __call__(self, iteration: int) -> Variation:
+        while len(self._drawn) <= iteration:
+            self._drawn += self._random.sample(self._factors, len(self._factors))
+        return Variation(time=self._drawn[iteration])
+
+
 def iterations_for(iteration_s: Sequence[float], longest: int) -> list[int]:
     """How many iterations of each job take the time that `longest` of the slowest one do; at most 3000."""
     target_s = longest * max(iteration_s)
@@ -137,7 +158,8 @@ def from_profile(
     priority: int = 0,
     steps: int = 96,
 ) -> SimulatedJob:
-    """A job whose iterations are the profiled one, or of the profile's kinds; curves cut to at most `steps` pieces."""
+    """A job whose iterations are the profiled one, each as much longer as the profile's spread has it, or of the
+    profile's kinds; curves cut to at most `steps` pieces."""
     residue_bytes, duration_s = profile.residue_bytes, profile.iteration_s
     curve = compress(profile.held_bytes, profile.time_s, residue_bytes, steps, duration_s=duration_s)
     return SimulatedJob(
@@ -150,6 +172,7 @@ def from_profile(
         threads=threads,
         arrival_s=arrival_s,
         priority=priority,
+        vary=Wandering(profile.spread, seed=name) if profile.spread and not profile.kinds else as_measured,
         kinds=tuple(_shape(kind, curve.ordinals) for kind in profile.kinds),
         kind_of=Following(profile.kinds) if profile.kinds else first_kind,
     )

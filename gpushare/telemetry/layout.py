@@ -94,6 +94,8 @@ SLOT = [
     "leases",
     "batches",
     "longest_wait_ns",
+    "forecast_waits",
+    "forecast_error_ns",
     "waited_behind_ns",
     "waited_turn_ns",
     "waited_shift_ns",

@@ -15,15 +15,17 @@ from gpushare.views.pool import held_over_time, pool_picture
 _HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS = 10, 5, 3, 6
 _HEADINGS = (
     "policy",
-    "jobs",
+    "run",
     "time",
-    "of serial",
+    "of\nserial",
     "STP",
     "ANTT",
     "waiting",
-    "longest wait",
+    "longest\nwait",
     "shift",
-    "pool peak",
+    "pool\npeak",
+    "all run\nfrom",
+    "none waits\nfrom",
 )
 
 
@@ -43,8 +45,6 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
         console.print(line, highlight=False, soft_wrap=True)
     console.print()
     console.print(_policies(plan))
-    for line in _budgets(plan):
-        console.print(line, highlight=False, soft_wrap=True)
     for line in _factors(plan):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for line in _messages(plan):
@@ -130,7 +130,7 @@ def _jobs(plan: dict[str, Any]) -> Table:
 def _policies(plan: dict[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in _HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("policy", "jobs") else "right")
+        table.add_column(heading, justify="left" if heading in ("policy", "run") else "right")
     for policy, found in plan["policies"].items():
         jobs = found["jobs"]
         shifts = [job["time_shift_s"] for job in jobs if job["time_shift_s"] is not None]
@@ -145,23 +145,19 @@ def _policies(plan: dict[str, Any]) -> Table:
             format_seconds(max(job["longest_wait_s"] for job in jobs)),
             format_seconds(sum(shifts) / len(shifts) if shifts else None),
             format_bytes(found["pool_peak_bytes"]),
+            _budget(found["all_run_from_bytes"]),
+            _budget(found["nothing_waits_from_bytes"]),
         )
     return table
 
 
 def _who_ended(jobs: list[dict[str, Any]]) -> str:
     ended = sum(job["status"] == "ok" for job in jobs)
-    return f"all {ended} run" if ended == len(jobs) else f"{ended} of {len(jobs)} run"
+    return f"all {ended}" if ended == len(jobs) else f"{ended} of {len(jobs)}"
 
 
-def _budgets(plan: dict[str, Any]) -> list[str]:
-    lines = []
-    for policy, found in plan["policies"].items():
-        none, some = found["nothing_waits_from_bytes"], found["all_run_from_bytes"]
-        waits = f"nothing waits from {format_bytes(none)} on" if none else "somebody waits at any budget"
-        runs = f"all can run from {format_bytes(some)} on" if some else "all can run at no budget"
-        lines.append(f"{policy}: {runs}; {waits}")
-    return lines
+def _budget(smallest_bytes: int | None) -> str:
+    return format_bytes(smallest_bytes) if smallest_bytes else "never"
 
 
 def _factors(plan: dict[str, Any]) -> list[str]:

@@ -123,6 +123,8 @@ def _job(result: JobResult, view: JobView, queued_s: Sequence[float]) -> dict[st
         "memory_waits": view.waits,
         "waited_s": {**_waited(view), REASONS[QUEUED][0]: sum(queued_s)},
         "longest_wait_s": max([view.longest_wait_ns / 1e9, *queued_s]),
+        "waits_forecast": view.forecast_waits,
+        "forecast_error_s": _forecast_error_s(view),
         "shift_error_s": _shift_error_s(view),
         "longest_wake_s": view.longest_wake_ns / 1e9,
         "overruns": view.overruns,
@@ -151,6 +153,15 @@ def _shift_error_s(view: JobView) -> float | None:
     """How far the last planned time shift is from the mean of those that were; None where none was planned."""
     mean_s, planned_s = view.mean_shift_s, _planned_shift_s(view)
     return None if mean_s is None or planned_s is None else abs(mean_s - planned_s)
+
+
+def _forecast_error_s(view: JobView) -> float | None:
+    """Mean distance between how long a wait was and how long it was forecast to be.
+
+    Of the waits for a planned start; with `--explain` of all whose length curves could forecast.
+    """
+    waits = view.forecast_waits
+    return view.forecast_error_ns / waits / 1e9 if waits else None
 
 
 def _memory(view: JobView) -> dict[str, Any]:
@@ -246,7 +257,15 @@ def _times(summary: dict[str, Any]) -> str:
         )
     if times := sum(job["copies_out"] for job in summary["jobs"]):
         text += f"; {times} times the memory of a job that waited was copied out for another"
-    return text + _modes(summary["modes"] or {})
+    return text + _longest_wait(summary["jobs"]) + _modes(summary["modes"] or {})
+
+
+def _longest_wait(jobs: Sequence[Mapping[str, Any]]) -> str:
+    """Of any job; nothing where nobody has waited for long, as in the jobs' own lines."""
+    waiter = max(jobs, key=lambda job: float(job["longest_wait_s"]), default=None)
+    if waiter is None or not any(_waits(dict(job)) for job in jobs):
+        return ""
+    return f"; the longest wait was {format_seconds(waiter['longest_wait_s'])} ({waiter['name']})"
 
 
 _MODE_WORDS = {"temporal": "in turns", "groups": "some in turns"}
@@ -278,7 +297,15 @@ def _waits(job: dict[str, Any]) -> str | None:
         return None
     parts = ", ".join(f"{word} {format_seconds(s)}" for word, s in longest if s > _LITTLE * total_s)
     longest_s = format_seconds(job["longest_wait_s"])
-    return f"{job['name']} waited {format_seconds(total_s)}, at most {longest_s} at a time: {parts}"
+    text = f"{job['name']} waited {format_seconds(total_s)}, at most {longest_s} at a time: {parts}"
+    return text if job["forecast_error_s"] is None else f"{text}; {_forecast(job)}"
+
+
+def _forecast(job: dict[str, Any]) -> str:
+    waits, error_s = job["waits_forecast"], format_seconds(job["forecast_error_s"])
+    if waits == 1:
+        return f"one wait was forecast, wrong by {error_s}"
+    return f"{waits} waits were forecast, wrong by {error_s} on the mean"
 
 
 def _on(summary: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ class WaitReasons {
   }
   void end(uint64_t now_ns);
   uint64_t ns(Why why) const { return ns_[why]; }
+  uint64_t since_ns() const { return since_ns_; }  // for what keeps it now
   Shut longest() const;
 
  private:

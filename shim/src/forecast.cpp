@@ -61,6 +61,12 @@ uint32_t Forecast::step_at(uint32_t ordinal) const {
   return after == steps_.begin() ? 0 : static_cast<uint32_t>(after - steps_.begin()) - 1;
 }
 
+uint32_t Forecast::claim(uint32_t step) const {
+  uint32_t most = residue_;
+  for (; step < length(); ++step) most = std::max(most, steps_[step].held);
+  return most;
+}
+
 UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordinal,
                    uint64_t since_ns) {
   uint32_t n = curve.length(), made = std::min(ordinal, n);

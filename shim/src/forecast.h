@@ -3,6 +3,7 @@
 // for any number of jobs); what is safe says safety.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -31,6 +32,9 @@ class Forecast {
     return step < length() ? steps_[step].time_ns : duration_ns_;
   }
   uint32_t step_at(uint32_t ordinal) const;
+  // The most that is held from the step on, and what is held at the iteration's end.
+  uint32_t claim(uint32_t step) const;
+  uint32_t residue() const { return residue_; }
 
  private:
   void cut(const Curve& curve);
@@ -51,6 +55,25 @@ UnderWay under_way(const Forecast& forecast, const Curve& curve, uint32_t ordina
                    uint64_t since_ns);
 // The same, so much later.
 UnderWay later(UnderWay now, uint64_t ahead_ns);
+
+// The first moment behind `from` and before `to` at which `holds`, looked for at a few moments and
+// then more closely; `to` if there is none.
+template <class Holds>
+uint64_t first_moment(uint64_t from, uint64_t to, Holds holds) {
+  constexpr uint64_t kMomentsAhead = 32;                       // at the most
+  constexpr uint64_t kFinestNs = 250000, kFinestShare = 1024;  // of the span: how exact it is
+  uint64_t span = to - from, before = from, at = to;
+  uint64_t moments = std::max<uint64_t>(1, std::min(kMomentsAhead, span / kFinestNs));
+  for (uint64_t moment = 1; moment < moments && at == to; ++moment) {
+    uint64_t ahead = from + span * moment / moments;
+    (holds(ahead) ? at : before) = ahead;
+  }
+  while (at - before > std::max(kFinestNs, span / kFinestShare)) {
+    uint64_t middle = before + (at - before) / 2;
+    (holds(middle) ? at : before) = middle;
+  }
+  return at;
+}
 
 // Whether `newcomer`, started now, and those under way stay within `room` pages until it ends, if
 // all go on at their pace. One that ends is left with its residue.

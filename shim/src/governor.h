@@ -260,11 +260,13 @@ class Governor {
   Shut shut_by_memory_waiters(bool only_saved) const;
   Shut shut_beside_others(const Account& a, Waiter* self) const;
   Shut shut_by_permits(const Account& a, Waiter* self) const;
+  UnderWay progress_of(const Account& o) const;
   std::vector<UnderWay> others_under_way(const Account& a) const;
   const Forecast& forecast_of_next(const Account& a) const;
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t planned_wait(const Account& a) const;
+  uint64_t predicted_memory_wait(const Account& a, uint64_t n) const;
   uint64_t permit_wait(const Account& a, const Account& o) const;
   uint64_t planned_for(const Account& a, Shut shut) const;
   void plan_look(Waiter& w, Shut shut);

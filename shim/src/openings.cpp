@@ -9,10 +9,8 @@ namespace gpushare {
 
 namespace {
 
-constexpr double kLeastShare = 16;      // of the budget, that an iteration counts for at least
-constexpr uint64_t kMomentsAhead = 32;  // at which a wait's end is looked for, at the most
-constexpr uint64_t kFinestNs = 250000, kFinestShare = 1024;  // of the wait: how exact that is
-constexpr uint64_t kMoments = 64;                            // of an iteration, that are told apart
+constexpr double kLeastShare = 16;  // of the budget, that an iteration counts for at least
+constexpr uint64_t kMoments = 64;   // of an iteration, that are told apart
 
 double pages_beyond(uint64_t held, uint64_t residue) {
   return held > residue ? static_cast<double>(held - residue) : 0.0;
@@ -134,17 +132,19 @@ uint64_t Governor::room_for_iterations(const Account& a) const {
   return budget - std::min(budget, taken);
 }
 
+// How far the open iteration has come, of the kind that it probably is.
+UnderWay Governor::progress_of(const Account& o) const {
+  uint32_t made = o.recorder.ordinal();
+  uint64_t since = o.recorder.since(now_ns());
+  const IterationKinds::Kind* kind = o.iteration_kinds.likely();
+  return kind ? under_way(kind->forecast, kind->curve, made, since)
+              : under_way(o.forecast, o.curve, made, since);
+}
+
 std::vector<UnderWay> Governor::others_under_way(const Account& a) const {
   std::vector<UnderWay> found;
-  uint64_t now = now_ns();
   for (const Account& o : accounts())
-    if (o.open && !o.saved && o.id != a.id) {
-      uint32_t made = o.recorder.ordinal();
-      uint64_t since = o.recorder.since(now);
-      const IterationKinds::Kind* kind = o.iteration_kinds.likely();
-      found.push_back(kind ? under_way(kind->forecast, kind->curve, made, since)
-                           : under_way(o.forecast, o.curve, made, since));
-    }
+    if (o.open && !o.saved && o.id != a.id) found.push_back(progress_of(o));
   return found;
 }
 
@@ -209,17 +209,7 @@ uint64_t Governor::planned_wait(const Account& a) const {
     return fit_together(next, then, room);
   };
   if (at_least >= longest || (at_least > 0 && fits(at_least))) return at_least;
-  uint64_t span = longest - at_least, before = at_least, at = longest;
-  uint64_t moments = std::max<uint64_t>(1, std::min(kMomentsAhead, span / kFinestNs));
-  for (uint64_t moment = 1; moment < moments && at == longest; ++moment) {
-    uint64_t ahead = at_least + span * moment / moments;
-    (fits(ahead) ? at : before) = ahead;
-  }
-  while (at - before > std::max(kFinestNs, span / kFinestShare)) {
-    uint64_t middle = before + (at - before) / 2;
-    (fits(middle) ? at : before) = middle;
-  }
-  return at;
+  return first_moment(at_least, longest, fits);
 }
 
 // A permit says from which point of another's iteration on this one may start, and whether it must

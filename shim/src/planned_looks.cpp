@@ -29,11 +29,13 @@ void Governor::plan_look(Waiter& w, Shut shut) {
   if (!w.plans || comes_again_) return;  // who comes again is about to open something, or to wait
   const Account& a = accounts_[w.id];
   uint64_t now = now_ns(), beside = planned_for(a, shut);
-  bool same = w.planned_for == beside;
+  bool same = w.planned_for == beside, first = w.planned_for == 0;
   if (same && w.look_ns > now) return;
   w.in_vain = same ? std::min(2 * w.in_vain, kMostNs) : kLeastNs;
   w.planned_for = beside;
   uint64_t wait = planned_wait(a);
+  bool from_the_start = first && w.reasons.since_ns() == w.since_ns;
+  if (from_the_start && wait != kNotPredicted) w.predicted_ns = now - w.since_ns + wait;
   w.look_ns = wait == kNotPredicted ? wait : now + std::max(wait, w.in_vain);
   if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();
 }

@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 8;
+constexpr uint64_t kTelemetryVersion = 9;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 1024, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, two words each
 constexpr uint64_t kWakesAt =
@@ -101,7 +101,9 @@ enum Slot : uint32_t {
   kLeases,   // that it was given
   kBatches,  // that it evaluated, each with a door as an iteration has
   kLongestWaitNs,
-  kWaitedNs  // one word for each Why but the first
+  kForecastWaits,    // whose length was forecast,
+  kForecastErrorNs,  // and by how much those were wrong, in all
+  kWaitedNs          // one word for each Why but the first
 };
 // Why a job waits, at its door or for memory.
 enum Why : uint8_t {

@@ -32,6 +32,7 @@ void Governor::begin_memory_wait(Waiter& w, Shut shut) {
   Account& a = accounts_[w.id];
   if (a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
   w.reasons.begin(w.since_ns, shut);
+  if (decisions_.on() && shut.why == kClaims) w.predicted_ns = predicted_memory_wait(a, w.pages);
   w.before = static_cast<State>(telemetry_->slot(a.id, kState));
   memory_waiters_.push_back(&w);
   set_state(a, kWaitingForMemory);
@@ -71,6 +72,12 @@ void Governor::note_wait(Waiter& w, uint64_t now_ns) {
   for (uint32_t why = 1; why < kWhys; ++why)
     if (uint64_t ns = w.reasons.ns(static_cast<Why>(why)))
       telemetry_->add(w.id, static_cast<Slot>(kWaitedNs + why - 1), ns);
+  if (w.predicted_ns != kNotPredicted) {
+    uint64_t waited = now_ns - w.since_ns;
+    telemetry_->add(w.id, kForecastWaits, 1);
+    telemetry_->add(w.id, kForecastErrorNs,
+                    std::max(waited, w.predicted_ns) - std::min(waited, w.predicted_ns));
+  }
   if (!decisions_.on()) return;
   Shut shut = w.reasons.longest();
   decisions_.add([&]() -> Decision {

@@ -18,7 +18,7 @@ def marks(*steps: tuple[int, int]) -> list[Mark]:
 
 def test_all_threads_of_the_process_are_the_jobs() -> None:
     found = shares(marks((100, 180), (100, 200), (120, 220)))
-    assert found == Shares(pytest.approx(0.1), pytest.approx(600 / 320))
+    assert found == Shares(pytest.approx(0.1), pytest.approx(600 / 320), pytest.approx((1.0, 1.0, 1.2)))
 
 
 def test_before_an_iteration_has_ended_nothing_is_known() -> None:
@@ -29,6 +29,12 @@ def test_of_many_iterations_a_short_one_counts_but_not_the_odd_one() -> None:
     slow_at_first = [(150, 150)] * 4 + [(100, 100)] * 7 + [(20, 20)]
     found = shares(marks(*slow_at_first))
     assert found and found.iteration_s == pytest.approx(0.1)
+
+
+def test_the_spread_is_of_parts_with_as_many_iterations() -> None:
+    found = shares(marks(*[(100 + 10 * (i % 16), 1) for i in range(32)]))
+    assert found and found.iteration_s == pytest.approx(0.14)
+    assert found.spread == pytest.approx([(105 + 20 * part) / 140 for part in range(8)])
 
 
 @pytest.mark.parametrize(

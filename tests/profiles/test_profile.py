@@ -27,7 +27,7 @@ def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
     content = {**PROFILE.to_json(), "version": 7}
-    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2, 3 and 4"):
+    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2, 3, 4 and 5"):
         Profile.from_json(content, "x")
     with pytest.raises(UsageError, match="not a gpushare profile"):
         Profile.from_json({}, "x")
@@ -42,7 +42,7 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
 
 def test_files_of_version_1_have_no_shares() -> None:
     content = {**PROFILE.to_json(), "version": 1}
-    for share in ("cores_busy", "gil_share", "sensitivity", "pressure"):  # all that came later
+    for share in ("cores_busy", "gil_share", "sensitivity", "pressure", "spread"):  # all that came later
         del content[share]
     assert Profile.from_json(content, "x") == PROFILE
     assert PROFILE.cores_busy is None
@@ -57,7 +57,21 @@ def test_files_of_version_2_have_no_kinds() -> None:
 def test_files_of_version_3_have_a_bound_that_is_no_longer_read() -> None:
     content = {**KINDS.to_json(), "version": 3, "python_share": 0.9}
     assert Profile.from_json(content, "x") == KINDS
-    assert VERSION == 4
+
+
+def test_files_of_version_4_have_no_spread() -> None:
+    content = {**KINDS.to_json(), "version": 4}
+    del content["spread"]
+    assert Profile.from_json(content, "x") == KINDS
+    assert VERSION == 5
+
+
+def test_iterations_are_longer_than_a_short_one() -> None:
+    spread = replace(PROFILE, spread=(0.9, 1.0, 1.7))
+    assert spread.mean_iteration_s == pytest.approx(1.2 * PROFILE.iteration_s)
+    assert Profile.from_json(spread.to_json(), "x") == spread
+    beside = replace(PROFILE, residue_bytes=1)
+    assert beside.refining(replace(spread, cores_busy=1.0)).spread == (0.9, 1.0, 1.7)
 
 
 def test_what_was_measured_alone_is_kept() -> None:
@@ -135,6 +149,8 @@ def test_more_kinds_than_the_shim_has() -> None:
         ({"cores_busy": -0.5}, "shares must be numbers"),
         ({"gil_share": "all"}, "shares must be numbers"),
         ({"pressure": -1}, "shares must be numbers"),
+        ({"spread": (1.0, 0.0)}, "spread must be of numbers above 0"),
+        ({"spread": (None,)}, "spread must be of numbers"),
     ],
 )
 def test_what_no_iteration_can_have_is_damage(changes: dict[str, object], message: str) -> None:

@@ -1,6 +1,7 @@
 """Modes for jobs whose true yields are known: what is chosen, when, and what finding out may cost."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
-from gpushare.scheduling.pace import CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, Pace
+from gpushare.scheduling.pace import ALLOWED_LATE_S, CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, Pace
 from gpushare.scheduling.snapshot import GROUPS, TURNS
 
 
@@ -28,6 +29,7 @@ class Jobs:
         self.parts: dict[str, float] = {}
         self.phase: tuple[int, ...] = ()
         self.now_s = 0.0
+        self.late_s: Iterator[float] = itertools.repeat(0.0)  # each look
         self.done = dict.fromkeys(self.solo_s, 1e-6)  # they have begun
         self.spent_s: dict[str, float] = {}
         self.on_trial_s = self.lost_on_trial_s = self.shared_s = 0.0
@@ -44,7 +46,7 @@ class Jobs:
         before = self.pace.mode
         mode = self.pace.look(self.now_s, jobs, lambda _: self.forecast)
         self.switches += before != mode
-        passed_s = self.pace.look_again_s
+        passed_s = self.pace.look_again_s + next(self.late_s)
         self.now_s += passed_s
         rate = 1.0 if mode is None else self.yields[mode]
         first = self.parts.get(mode or "", 1 / len(self.solo_s))
@@ -196,6 +198,42 @@ def test_trials_lose_at_most_one_percent_at_every_moment(
         assert jobs.lost_on_trial_s <= TRIALS_SHARE * jobs.shared_s + 1e-9
 
 
+lateness = st.lists(st.floats(0.0, 0.3), min_size=1, max_size=20)
+
+
+@given(rate=st.lists(rates, min_size=3, max_size=3), guess=guesses, solo_s=any_solo, late_s=lateness)
+@settings(max_examples=80, deadline=None)
+def test_looks_that_come_late_lose_no_more_than_the_latest_one_was_late(
+    rate: list[float], guess: tuple[float, float], solo_s: list[float], late_s: list[float]
+) -> None:
+    jobs = jobs_of(solo_s, guess, rate)
+    jobs.late_s = itertools.cycle(late_s)
+    while jobs.now_s < 2000:
+        jobs.step()
+        later_than_known_s = max(0.0, max(late_s) - ALLOWED_LATE_S)
+        assert jobs.lost_on_trial_s <= TRIALS_SHARE * jobs.shared_s + later_than_known_s + 1e-9
+
+
+@given(
+    rate=st.lists(rates, min_size=3, max_size=3),
+    guess=guesses,
+    solo_s=st.lists(st.floats(0.001, 0.5), min_size=3, max_size=5),
+    leaves_s=st.lists(st.floats(1.0, 300.0), min_size=2, max_size=4),
+)
+@settings(max_examples=80, deadline=None)
+def test_nor_do_trials_lose_more_where_jobs_end_in_them(
+    rate: list[float], guess: tuple[float, float], solo_s: list[float], leaves_s: list[float]
+) -> None:
+    jobs = jobs_of(solo_s, guess, rate)
+    for leaves in sorted(leaves_s):
+        while jobs.now_s < leaves or (jobs.now_s < 2 * leaves and not jobs.pace.on_trial):
+            jobs.step()
+        if len(jobs.solo_s) > 1:
+            del jobs.solo_s[max(jobs.solo_s)]
+        jobs.step()
+        assert jobs.lost_on_trial_s <= TRIALS_SHARE * jobs.shared_s + 1e-9
+
+
 @given(
     rate=st.lists(rates, min_size=3, max_size=3),
     guess=guesses,
@@ -333,7 +371,7 @@ def test_groups_that_were_measured_to_be_worse_are_not_believed_in_again() -> No
     for change in range(1, 30):
         jobs.phase = (change,)
         jobs.run(20)
-        assert jobs.pace.mode == "zico"
+        assert jobs.pace.mode == "zico" or jobs.pace.on_trial
     assert jobs.pace.yields.lost_s - lost_s < TRIALS_SHARE * 600
     jobs.slowed = {(1, 3): 3.0, (3, 1): 3.0}  # the same groups, of jobs that do something else
     jobs.phase = (100,)

@@ -1,6 +1,7 @@
 """Contention, arrivals, waits, refusals, turns."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from shapes import PAGE, PEAK, budget, profile_of, triangle
@@ -106,6 +107,20 @@ def test_a_profile_becomes_a_job_of_the_same_peak_and_time() -> None:
     assert len(job.held_bytes) <= 16
     assert job.peak_bytes == profile.peak_held_bytes == PEAK * PAGE
     assert job.iteration_s == profile.iteration_s
+
+
+def test_iterations_are_as_much_longer_as_the_profile_has_seen() -> None:
+    profile = replace(profile_of("a"), spread=(0.9, 1.0, 1.1, 1.4))
+    job, other = (from_profile(profile, name, iterations=40) for name in "ab")
+    times = [job.vary(i).time for i in range(40)]
+    assert {time: times.count(time) for time in set(times)} == dict.fromkeys(profile.spread, 10)
+    assert times == [
+        from_profile(profile, "a", iterations=40).vary(i).time for i in range(40)
+    ]  # as often as asked
+    assert times != [other.vary(i).time for i in range(40)]
+    assert job.mean_iteration_s == pytest.approx(profile.mean_iteration_s) == pytest.approx(1.1)
+    outcome = simulate([job], policy="zico", budget_bytes=budget(2), contention=Contention(1))
+    assert outcome.duration_s == pytest.approx(44)
 
 
 def test_iterations_take_about_the_same_time_and_events_are_bounded() -> None:

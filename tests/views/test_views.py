@@ -115,6 +115,24 @@ def test_a_shift_has_a_forecast_only_where_one_was_planned(memory: int) -> None:
     assert [job["shift_error_s"] for job in jobs] == [None, pytest.approx(0.3)]
 
 
+def test_the_summary_says_how_wrong_forecasts_of_waits_were(memory: int) -> None:
+    fill(memory)
+    slots = [layout.HEADER_BYTES + account * layout.SLOT_BYTES for account in (1, 2)]
+    put(memory, slots[0], layout.SLOT, waited_shift_ns=10**9, longest_wait_ns=4 * 10**8)
+    put(memory, slots[0], layout.SLOT, forecast_waits=8, forecast_error_ns=10**8)
+    put(memory, slots[1], layout.SLOT, waited_claims_ns=10**9, longest_wait_ns=6 * 10**8)
+    results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "ok", 0, None, 2)]
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    assert [job["waits_forecast"] for job in summary["jobs"]] == [8, 0]
+    assert [job["forecast_error_s"] for job in summary["jobs"]] == [0.0125, None]
+    console = Console(width=200, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    text = console.export_text()
+    first, second = (line for line in text.splitlines() if " waited " in line)
+    assert first.endswith("8 waits were forecast, wrong by 12.5 ms on the mean") and "forecast" not in second
+    assert "the longest wait was 600.0 ms (b)" in text
+
+
 def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     fill(memory)
     modes = {
