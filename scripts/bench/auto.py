@@ -60,10 +60,9 @@ PAIRS = [
 ]
 POLICIES = ("auto", "temporal", "zico", "waterwave", "greedy")
 PAGE, LEAST_BUDGET, TRIED_STEPS, LEAST_PLAIN = 2 << 20, 32 << 20, 40, 30
-START_UP_S, EXPECTED = (
-    5.0,
-    {"temporal": 0.95, "greedy": 1.15},
-)  # of a process; efficiencies, to say how long it takes
+# To say how long it takes: until plain python, and until both jobs under gpushare, iterate; efficiencies.
+PLAIN_START_S, START_S = 2.5, 4.0
+EXPECTED = {"temporal": 0.95, "greedy": 1.15}
 EXPECTED_ELSE = 1.3
 SEARCH = {"PYTHONPATH": str(EXAMPLES)}  # the examples have a module that they share
 
@@ -150,10 +149,10 @@ def expected_s(pair: list[Job], setting: Setting) -> float:
     steps = steps_for(pair, setting)
     solo_s = sum(n * job.iteration_s for n, job in zip(steps, pair, strict=True))
     plain = sum(setting.plain_steps(n) * job.iteration_s for n, job in zip(steps, pair, strict=True))
-    seconds = setting.repeats * (plain + 2 * START_UP_S)
+    seconds = setting.repeats * (plain + 2 * PLAIN_START_S)
     for repeat in range(setting.repeats):
         for policy in setting.policies_in(repeat):
-            seconds += solo_s / EXPECTED.get(policy, EXPECTED_ELSE) + 2 * START_UP_S
+            seconds += solo_s / EXPECTED.get(policy, EXPECTED_ELSE) + START_S
     return seconds
 
 
