@@ -3,6 +3,7 @@
 import os
 import platform
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +30,16 @@ def test_a_time_slice_is_the_thread_s_own_and_leaves_its_priority() -> None:
     assert first is not None and priority == nice
     assert (second, third) in ((300_000, 200_000), (0, 0))  # before Linux 6.12 it is not kept
     assert in_a_thread([300_000])[0] == first  # another thread has what it had
+
+
+def test_a_thread_has_the_first_fifteen_bytes_of_its_name() -> None:
+    found = []
+
+    def work() -> None:
+        process.name_thread("a name of many letters")
+        found.append(Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == ["a name of many \n"]

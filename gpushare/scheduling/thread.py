@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from gpushare.jobs import PRIORITY
-from gpushare.native import doors, shim
+from gpushare.native import doors, process, shim
 from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
@@ -32,6 +32,7 @@ from gpushare.units import format_bytes
 # Of a core, for reading curves that have been refined and planning with them; all that the thread does is to stay
 # below two hundredths.
 _SHARE = 0.01
+OS_NAME = "gpushare-sched"  # of the thread, as `top -H` shows it
 
 Note = Callable[[str], None]
 
@@ -141,6 +142,7 @@ class SchedulerThread:
         self._queue.leave(name)
 
     def _run(self) -> None:
+        process.name_thread(OS_NAME)
         seen, failure = 0, ""
         while not self._ending.is_set():
             before, seen = seen, doors.wait_change(seen, round(self._pace.look_again_s * 1e9))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,12 @@ def run_gpushare(
     sample: bool = False,
     extra: dict[str, str] | None = None,
     accept: tuple[int, ...] = (0,),
+    observe: Callable[[subprocess.Popen[bytes]], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Run jobs with nothing known of them; the summary, with `exit_code` and `wall_s` of the whole command.
 
-    `extra` goes into the environment; exit codes that are not in `accept` end the benchmark.
+    `extra` goes into the environment; exit codes that are not in `accept` end the benchmark. `observe` is called once
+    with the command under way, and may watch it to its end.
     With `sample` also `pool_rss_bytes`: the most that was resident in the pool's range, seen from outside.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +101,7 @@ def run_gpushare(
         with (home / "out").open("wb") as out:
             process = subprocess.Popen(command, env=environment(threads, home, extra), stdout=out, stderr=out)
             samples = watch(process) if sample else []
+            observe(process)
             status = process.wait()
         wall_s = time.monotonic() - start
         if status not in accept:
@@ -135,6 +139,15 @@ def add_output_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--estimate", action="store_true", help="say how long it takes, and end")
     parser.add_argument("--name", default=name)
     parser.add_argument("--print", action="store_true", help="write no results")
+
+
+def conclude(args: argparse.Namespace, figures: Any, table: list[list[Any]]) -> None:
+    """Of a benchmark with `--print` and `--name`: write its results with its command, or only print the table."""
+    if args.print:
+        print("\n".join("  ".join(map(str, row)) for row in table))
+        return
+    script = Path(sys.argv[0]).name
+    write(args.name, shlex.join(["python", f"scripts/bench/{script}", *sys.argv[1:]]), figures, table)
 
 
 def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None:

@@ -1,24 +1,27 @@
 """Four equal jobs in the memory of 1.6 of them: do planned starts pay? And eight at once: what does the scheduler cost?
 
 Each policy runs the same four jobs, one thread each, forwards and backwards through the list (A B C C B A); the time is
-that of the whole command, start-up included. `greedy` starts as soon as that is safe. The scheduler thread's CPU time
-is told by the host; most of it goes to planning anew as jobs come and go, so the eight run for a while.
+that of the whole command, start-up included. `greedy` starts as soon as that is safe. The scheduler thread's share of
+a core is told twice: of the whole run, by the host, and of the steady state, by the kernel: from some seconds after the
+last of the eight has its profile (`outside.SETTLED_S`), so that the mode is settled, until the first of them ends.
+Planning anew as jobs come and go takes most of the former, so the eight run for a while.
 """
 
 import argparse
-import shlex
-import sys
 from statistics import fmean
 from typing import Any
 
-from common import JOBS, profile, run_gpushare, write
+from common import JOBS, conclude, profile, run_gpushare
+from outside import SETTLED_S, Watched, scheduler_share
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--steps", type=int, default=40)
 parser.add_argument("--peaks", type=float, default=1.6)
 parser.add_argument("--policies", default="temporal,greedy,zico,waterwave,auto")
+parser.add_argument("--name", default="many_jobs")
+parser.add_argument("--print", action="store_true", help="write no results")
 parser.add_argument(
-    "--eight", type=int, default=240, help="steps of eight jobs for the scheduler's cost; 0: not"
+    "--eight", type=int, default=480, help="steps of eight jobs for the scheduler's cost; 0: not"
 )
 args = parser.parse_args()
 
@@ -55,20 +58,24 @@ def cost() -> tuple[list[list[Any]], list[dict[str, Any]]]:
     peak = profile(small, 1)["peak_held_bytes"]
     rows, found = [], []
     for peaks in (9.0, 3.0):
-        summary = run_gpushare([small] * 8, int(peak * peaks), 1)
-        share = summary["scheduler_cpu_s"] / summary["duration_s"]
-        grants = f"{summary['python_grants']} doors waited for a permit"
+        watched = Watched(8)
+        summary = run_gpushare([small] * 8, int(peak * peaks), 1, observe=watched)
+        of_all, steady = summary["scheduler_cpu_s"] / summary["duration_s"], watched.steady(SETTLED_S)
+        settled = scheduler_share(steady)
+        length_s = steady[-1].at_s - steady[0].at_s if steady else 0.0
+        told = "none" if settled is None else f"{settled:.4f} (for {length_s:.0f} s)"
         rows.append(
             [
                 f"eight jobs at {peaks} peaks",
                 f"{summary['wall_s']:.1f}",
-                f"scheduler {share:.4f} of a core",
-                grants,
-                "",
+                f"scheduler: of a core, steady state {told}",
+                f"whole run {of_all:.4f}",
+                f"{summary['python_grants']} doors waited for a permit",
                 "",
             ]
         )
-        found.append({"peaks": peaks, "scheduler_share": share, **summary})
+        steady_state = {"scheduler_share_steady": settled, "steady_s": length_s}
+        found.append({"peaks": peaks, "scheduler_share": of_all, **steady_state, **summary})
     return rows, found
 
 
@@ -84,7 +91,7 @@ def main() -> None:
     for summary in [*runs, *eight]:
         for one in summary["jobs"]:
             one["command"] = one["command"].replace(f"{JOBS.parent.parent.parent}/", "")
-    write("many_jobs", shlex.join(["python", "scripts/bench/many_jobs.py", *sys.argv[1:]]), figures, table)
+    conclude(args, figures, table)
 
 
 main()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 from typing import Any
 
+from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.policies import POLICIES
 from gpushare.simulation import Contention, Engine, SimulatedJob
@@ -47,6 +48,7 @@ def sets(seeds: int) -> Iterator[Set]:
 
 
 Vary = Callable[[int], Variation]
+Told = Callable[[float], float]
 
 
 def of_pages(
@@ -111,19 +113,29 @@ def budget_of(one: Set, jobs: list[SimulatedJob]) -> int:
     return residues + math.ceil(one.peaks * largest / PAGE) * PAGE + 4 * PAGE
 
 
-def run(
+def run(one: Set, policy: str, factor: float = 1.0, **rest: Any) -> Figures:
+    """As `run_for`, for `ITERATIONS`."""
+    (found,) = run_for(one, policy, factor, lengths=(ITERATIONS,), **rest)
+    return found
+
+
+def run_for(
     one: Set,
     policy: str,
-    factor: float = 1.0,
+    factor: float,
     *,
+    lengths: Sequence[float],
     segments: SegmentBytes = segment_bytes,
     before: Callable[[Engine], Any] = lambda _: None,
     shape: Callable[[SimulatedJob], SimulatedJob] = lambda job: job,
-) -> Figures:
+    told: Told | None = None,
+) -> list[Figures]:
     """What came of the set, with a core for each job; each feels the others by the factor.
 
+    :param lengths: of the run, in solo times of the mean job, the shortest first; figures of each.
     :param before: called before every event.
     :param shape: what becomes of each job first.
+    :param told: where in its iteration a job's profile says that a step is, by where it is; nothing wrong if None.
     """
     jobs = [shape(job) for job in jobs_of(one)]
     contention = Contention(float(one.jobs), factor)
@@ -136,14 +148,30 @@ def run(
         record=False,
         segments=segments,
     )
-    end_s = ITERATIONS * sum(job.iteration_s for job in jobs) / len(jobs)
+    if told:
+        _tell(engine.governor, told)
+    mean_s = sum(job.iteration_s for job in jobs) / len(jobs)
+    found = []
     with engine.governor as governor:
-        while engine.now_s < end_s:
-            before(engine)
-            engine.advance()
-        counted = [governor.job(account) for account in range(1, one.jobs + 1)]
-    waited_s = sum(job.memory_wait_ns for job in counted) / 1e9
-    return Figures(engine.work_s / engine.now_s, waited_s / engine.now_s)
+        for length in lengths:
+            while engine.now_s < length * mean_s:
+                before(engine)
+                engine.advance()
+            counted = [governor.job(account) for account in range(1, one.jobs + 1)]
+            waited_s = sum(job.memory_wait_ns for job in counted) / 1e9
+            found.append(Figures(engine.work_s / engine.now_s, waited_s / engine.now_s))
+    return found
+
+
+def _tell(governor: SimulatedGovernor, told: Told) -> None:
+    """Profiles with the steps at other times than those at which they come."""
+    begin = governor.job_begin
+
+    def wrongly(held: Sequence[int], times_ns: Sequence[int], residue: int, duration_ns: int = 0) -> int:
+        wrong_ns = [round(told(t / duration_ns) * duration_ns) for t in times_ns]
+        return begin(held, wrong_ns, residue, duration_ns)
+
+    governor.job_begin = wrongly  # type: ignore[method-assign]
 
 
 COMPARED = ("STP", "over the base", "least to most", "sets above", "sets below", "waits in mid-iteration")
