@@ -18,7 +18,7 @@ namespace gpushare {
 
 namespace {
 
-constexpr uint64_t kSliceNs = 10000000, kAdvanceShare = 2;  // half of a slice
+constexpr uint64_t kSliceNs = 10000000, kAdvanceShare = 2;  // half of a slice, or of a fair part
 constexpr uint64_t kLeastNs = 1000000;                      // between two, if one takes long
 
 struct Worker {
@@ -53,18 +53,27 @@ void cpu_since(uint64_t (&spent)[kAccounts]) {
   }
 }
 
+// Whether the job's iteration computed in a slice, or for as much of it as its part of the
+// processors was, where more iterations are under way than there are processors.
+bool advances(uint64_t spent_ns, uint64_t slice_ns, uint64_t under_way) {
+  static const uint64_t processors = std::max(1u, std::thread::hardware_concurrency());
+  return spent_ns * kAdvanceShare * std::max(under_way, processors) >= slice_ns * processors;
+}
+
 void sample(Runtime& r, uint64_t slice_ns) {
   uint64_t spent[kAccounts] = {};
   cpu_since(spent);
   Telemetry& t = r.telemetry();
   uint32_t advancing = 0, past_profile = 0;
+  std::vector<uint32_t> under_way;
   uint64_t jobs = t.header(kJobs);
   for (uint32_t a = 1; a <= jobs; ++a) {
     t.add(a, kCpuNs, spent[a]);
     bool profiled = t.slot(a, kProfiled) && t.slot(a, kState) != kEnded;
     past_profile += profiled;
-    if (spent[a] * kAdvanceShare >= slice_ns && r.governor().iterating_past_profile(a)) ++advancing;
+    if (spent[a] && r.governor().iterating_past_profile(a)) under_way.push_back(a);
   }
+  for (uint32_t a : under_way) advancing += advances(spent[a], slice_ns, under_way.size());
   if (past_profile >= 2) t.header(kEligibleNs, t.header(kEligibleNs) + slice_ns);
   if (advancing >= 2) t.header(kOverlapNs, t.header(kOverlapNs) + slice_ns);
 }
