@@ -127,6 +127,17 @@ void a_set_up_waits_for_iterations_under_way() {
   CHECK_EMPTY(s.check());
 }
 
+// As steps of the iteration beside it do.
+void a_set_up_leaves_the_headroom() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 40);
+  CHECK(s.door(a) == Answer::kGo);
+  rise(s, a, 60);
+  CHECK(s.hold(b, 38) == Answer::kGo && s.hold(b, 40) == Answer::kWaits);
+  s.free_down_to(a, 58);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
 void nobody_starts_beside_one_that_is_measured() {
   Simulation s(Policy::kZico, kPage, 100);
   uint32_t a = s.begin_job({}, {}, 0), b = begin(s, 20);
@@ -206,6 +217,48 @@ void a_cut_waits_for_what_is_away() {
   CHECK(s.look(a) == Answer::kGo);
 }
 
+// Job a is copied out in its iteration, with 64 of 100 pages: 24 more than it claimed. What no job
+// owns leaves it the room to come back. Job b is judged as if a were not there, though with a it
+// would not be safe: all that others keep leaves less than a claims.
+void who_is_away_is_not_counted_but_has_room_to_return() {
+  Simulation s(Policy::kZico, kPage, 100);
+  std::vector<uint64_t> times(4);
+  uint32_t a = s.begin_job({40, 40, 40, 40}, times, 0);
+  uint32_t b = s.begin_job({20, 30, 40, 20}, times, 15);
+  uint32_t c = s.begin_job({10, 10, 10, 10}, times, 10);
+  for (uint32_t id : {a, b, c}) CHECK(s.door(id) == Answer::kGo);
+  CHECK(s.hold(c, 10) == Answer::kGo && s.hold(b, 20) == Answer::kGo);
+  CHECK(s.hold(a, 40) == Answer::kGo && s.hold(a, 64) == Answer::kGo);
+  CHECK(s.hold(a, 75) == Answer::kWaits && s.hold(b, 30) == Answer::kWaits);
+  CHECK(s.hold(c, 31) == Answer::kWaits);
+  for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * 10000000), s.tick();
+  CHECK(s.look(b) == Answer::kGo && s.telemetry().slot(a, kCopiesOut) == 1);
+  CHECK(!s.governor().try_charge(0, 37, true) && s.governor().try_charge(0, 36, true));
+  CHECK(s.hold(b, 40) == Answer::kGo);
+}
+
+// Job a has left asleep in its iteration. When it wakes there is room for what it held, but then
+// neither it nor job b could go on to its end.
+void who_wakes_comes_back_when_that_is_safe() {
+  Simulation s(Policy::kZico, kPage, 100);
+  std::vector<uint64_t> times(4);
+  uint32_t a = s.begin_job({50, 85, 85, 85}, times, 0);
+  uint32_t b = s.begin_job({10, 60, 60, 60}, times, 0);
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 50) == Answer::kGo && s.hold(b, 10) == Answer::kGo);
+  s.governor().begin_rest(a);
+  CHECK(s.hold(b, 60) == Answer::kWaits);
+  for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * kSecond), s.tick();
+  CHECK(s.look(b) == Answer::kGo && s.telemetry().slot(a, kCopiesOut) == 1);
+  s.free_down_to(b, 20);
+  s.governor().account(a).woken = 1;
+  s.tick();
+  CHECK(s.governor().account(a).saved == 50);
+  s.free_down_to(b, 10);
+  s.tick();
+  CHECK(s.governor().account(a).saved == 0 && s.governor().account(a).held == 50);
+}
+
 // Job a has come to need more than the budget that is waited for, though at their doors the two
 // hold nothing.
 void a_cut_that_a_need_outgrew_is_taken_back() {
@@ -258,12 +311,15 @@ int main() {
   a_mistaken_kind_claims_what_all_do();
   what_is_not_known_comes_back_to_nobody();
   a_set_up_waits_for_iterations_under_way();
+  a_set_up_leaves_the_headroom();
   nobody_starts_beside_one_that_is_measured();
   nobody_starts_beside_one_that_is_not_trusted();
   memory_comes_before_doors();
   a_door_is_reserved_for_who_was_passed();
   a_cut_waits_for_what_is_measured();
   a_cut_waits_for_what_is_away();
+  who_is_away_is_not_counted_but_has_room_to_return();
+  who_wakes_comes_back_when_that_is_safe();
   a_cut_that_a_need_outgrew_is_taken_back();
   a_cut_leaves_room_for_what_was_held_just_now();
   a_cut_leaves_room_for_what_is_waited_for();
