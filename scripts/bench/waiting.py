@@ -5,14 +5,17 @@ take turns it goes on until its quantum is over, and ends the iteration that it 
 change meanwhile, with a mode or a permit. Under the other orders some go first (`AHEAD`), and then the same holds:
 
 - `fair`: who was granted less goes first until it has caught up. A newcomer begins at the least that another one has,
-  so nobody has more ahead of another one than it was granted itself. Each catches up by a sixteenth of the budget for
-  each second that it has an iteration open, or by more.
+  so nobody is further ahead of another one than by what it was granted itself. While it has an iteration open each
+  catches up by a sixteenth of the budget at least, times the time; and it need not go on for longer than to its end.
 - `priority`: those of higher priority, to their ends. Who has the highest waits as first in first out.
-- `srtf`: those that have less left to do, to their ends. A job that has more comes to have less while it goes on; it
-  goes on only where the one that waits is not held up by it.
-- A job whose memory was copied out stays away until the others leave it room, and one that does not fit beside what
-  the others keep, since the budget was cut, waits for that too; so may all others do for these two. Some of them
-  always computes, so it takes no longer than all that they do. Ranks that change all the time promise no more either.
+- `srtf`: those that have less left to do, to their ends. Who has more begins nothing while another one waits, but may
+  come to have less by the iteration that it is in.
+- `UNTIL_THEY_END`: a job whose memory was copied out stays away until the others leave it room, and one that does not
+  fit beside what the others keep, since the budget was cut, waits for that; so may any other one for these. As ranks
+  that change all the time do, that promises no more than that somebody always computes.
+
+These follow from the rules of openings.cpp as they are written; what is left out is how long it takes to see that all
+wait (30 ms), each time that something is copied out.
 """
 
 from collections.abc import Callable, Sequence
