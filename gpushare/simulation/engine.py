@@ -18,7 +18,7 @@ from gpushare.scheduling.policies import Policy
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
-from gpushare.simulation.outcome import OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
+from gpushare.simulation.outcome import FAILED, OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
 from gpushare.simulation.planner import Planner, SegmentBytes
 from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runner import Place, Runner, State
@@ -238,9 +238,10 @@ class Engine:
             job = runner.job
             if not self._window_end[0]:
                 self._window_begin = self.now_s, [r.done_s for r in self._runners]
-            times_ns = [round(t * 1e9) for t in job.time_s]
+            held_bytes, time_s = (job.held_bytes, job.time_s) if job.has_profile else ((), ())
+            times_ns = [round(t * 1e9) for t in time_s]
             duration_ns = round(job.iteration_s * 1e9)
-            runner.account = self.governor.job_begin(job.held_bytes, times_ns, job.residue_bytes, duration_ns)
+            runner.account = self.governor.job_begin(held_bytes, times_ns, job.residue_bytes, duration_ns)
         if runners:
             self._planner.rank(self._claimants)
             self._look_now()
@@ -248,7 +249,9 @@ class Engine:
 
     def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
-        if runner.step < len(runner.shape.held_bytes):
+        if (runner.iterations, runner.step) == runner.job.fails_at:
+            self._end(runner, FAILED, None)
+        elif runner.step < len(runner.shape.held_bytes):
             self._ask(runner, Place.STEP)
         else:
             self._end_iteration(runner)

@@ -49,6 +49,8 @@ class SimulatedJob:
     Step i of an iteration begins `time_s[i]` after its start and makes the job hold `held_bytes[i]`. At its
     end the job holds `residue_bytes`, as it does from its set-up on. `threads` is how many cores it keeps busy.
     With several `kinds` of iterations `kind_of` says which one the n-th is of; `held_bytes` is then the most of all.
+    `has_profile`: its curve is known from the start; else it is measured in its first two iterations, alone.
+    `fails_at`: the iteration, from 0, and the step in which it ends with an error, whatever it holds then.
     """
 
     name: str
@@ -63,6 +65,8 @@ class SimulatedJob:
     kinds: tuple[Shape, ...] = ()
     kind_of: Callable[[int], int] = first_kind
     priority: int = 0
+    has_profile: bool = True
+    fails_at: tuple[int, int] | None = None
 
     def shape(self, iteration: int) -> Shape:
         """Of the n-th iteration."""

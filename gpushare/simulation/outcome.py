@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-OK, REFUSED, OUT_OF_MEMORY = "ok", "refused", "out of memory"
+OK, REFUSED, OUT_OF_MEMORY, FAILED = "ok", "refused", "out of memory", "failed"
 
 
 @dataclass(frozen=True)
 class JobOutcome:
     """One job. Times in seconds since the run began, waits in seconds.
 
-    `status` is ok, refused (before its first iteration) or out of memory (later), with the figures in `message`.
+    `status` is ok, refused (before its first iteration) or out of memory (later), with the figures in `message`, or
+    failed (`SimulatedJob.fails_at`).
     `first_end_s` is the end of its first iteration. `work_s` is the solo time of what it did while all jobs were
     there (`Outcome.window_s`). `most_passed`: the most iterations that one other job began while this one waited at
     a door, not for the turn of a third one.

@@ -59,6 +59,25 @@ def test_what_does_not_fit_beside_waits_for_the_end() -> None:
     assert second.waits_s == pytest.approx(first.end_s)
 
 
+def test_a_job_that_fails_gives_back_all_that_it_holds() -> None:
+    failing, waiting = flat("failing", 80, fails_at=(2, 1)), flat("waiting", 80, iterations=3)
+    outcome = simulate(
+        [failing, waiting], policy="temporal", budget_bytes=100 * PAGE, contention=Contention(2)
+    )
+    failed, other = outcome.jobs
+    assert (failed.status, failed.iterations, other.status) == ("failed", 2, "ok")
+    assert not outcome.all_ok and failed.slowdown is None
+    # Until it gives back, the other one waits; it fails before the last tenth of an iteration.
+    assert outcome.duration_s == pytest.approx(2.9 + 3)
+
+
+def test_a_job_without_a_profile_is_measured_alone() -> None:
+    jobs = [flat(name, 10, has_profile=False) for name in ("a", "b")]
+    outcome = simulate(jobs, policy="greedy", budget_bytes=100 * PAGE, contention=Contention(2))
+    assert outcome.all_ok
+    assert outcome.duration_s == pytest.approx(4 + 8)  # two of each alone, the rest side by side
+
+
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_what_can_never_fit_is_refused_with_figures(policy: str) -> None:
     jobs = [flat("fits", 50), flat("never", 120)]
