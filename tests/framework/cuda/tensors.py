@@ -234,7 +234,7 @@ def losses(device: str, seed: int, deterministic: bool = True) -> list[float]:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     told = []
     for step in range(30):
-        loss = network(images[: 16 + step]).square().mean()
+        loss = network(images[: 16 + 8 * (step % 4)]).square().mean()  # cuDNN plans anew for each size
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
