@@ -246,6 +246,7 @@ def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(programs, "ROOT", tmp_path)
     suite.groups.cache_clear()
     rows = {row.name: row for row in suite.run(time.monotonic() + 60)}
+    assert next(iter(rows)) == "test_some.py::test_measures", "what measures the device comes first"
     told = {name.partition("::")[2]: row.verdict for name, row in rows.items()}
     assert told == {
         "test_good": "true",
