@@ -19,6 +19,7 @@ _POOLS = (
     ("torch._inductor.compile_fx_subproc", "_SubprocessFxCompile", "process_pool"),
     ("torch._inductor.autotune_process", "", "get_tuning_process_pool"),
 )
+_made: list[Any] = []
 
 
 def for_all(make: Callable[[], Any]) -> Callable[[], Any]:
@@ -28,11 +29,23 @@ def for_all(make: Callable[[], Any]) -> Callable[[], Any]:
     def made() -> Any:
         context.count_shared_import(1)
         try:
-            return make()
+            pool = make()
         finally:
             context.count_shared_import(-1)
+        _made.append(pool)
+        return pool
 
     return made
+
+
+def let_go() -> None:
+    """The host ends: no exit handler waits for the processes, which may still be importing torch.
+
+    The launcher ends what the host leaves behind.
+    """
+    for pool in _made:
+        if hasattr(pool, "running"):
+            pool.running = False  # so it has nothing to shut down (`SubprocPool.shutdown`)
 
 
 def _share(kind: str, name: str, module: types.ModuleType) -> None:
