@@ -60,8 +60,11 @@ def sources() -> list[Path]:
 
 def command(tools: Toolchain) -> list[str]:
     """How the bridge is compiled, as one unit: torch's headers take most of the time."""
-    folder = library.source_path()
-    parts = [path for path in sources() if path.suffix == ".cpp"]
+    return _command(tools, library.source_path())
+
+
+def _command(tools: Toolchain, folder: Path) -> list[str]:
+    parts = [path.name for path in sources() if path.suffix == ".cpp"]
     includes = [
         tools.torch_include,
         tools.torch_include / "torch" / "csrc" / "api" / "include",
@@ -74,8 +77,8 @@ def command(tools: Toolchain) -> list[str]:
         *(argument for path in includes for argument in ("-isystem", str(path))),
         *(argument for path in tools.cuda_libraries_include for argument in ("-idirafter", str(path))),
         f"-I{folder / 'include'}",
-        *(argument for path in parts[1:] for argument in ("-include", str(path))),
-        str(parts[0]),
+        *(argument for path in parts[1:] for argument in ("-include", str(folder / "bridge" / path))),
+        str(folder / "bridge" / parts[0]),
         f"-L{tools.torch_libraries}",
         f"-Wl,-rpath,{tools.torch_libraries}",
         *_LIBRARIES,
@@ -90,7 +93,8 @@ def path(tools: Toolchain) -> Path:
         "cuda": torch.version.cuda or "",
         "abi": str(torch.compiled_with_cxx11_abi()),
         "compiler": tools.version,
-        "command": " ".join(command(tools)),
+        # Wherever the sources lie: a checkout's and an installed package's are the same bridge.
+        "command": " ".join(_command(tools, Path("sources"))),
         "without": " ".join(tools.missing_headers),  # a folder may come to have them later
         "searched": " ".join(os.environ.get(name, "") for name in ("CPATH", "CPLUS_INCLUDE_PATH")),
     }

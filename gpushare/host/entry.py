@@ -98,6 +98,9 @@ def _set_budget(scheduler: SchedulerThread, budget_bytes: int, *, force: bool) -
 
 def _run_exit_handlers() -> None:
     """Those of shared modules, registered when they were imported: of the host, as the modules are."""
+    from gpushare.framework import compile_pools
+
+    compile_pools.let_go()
     handlers: Any = atexit
     thread = threading.Thread(target=handlers._run_exitfuncs, daemon=True)
     thread.start()

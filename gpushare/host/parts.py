@@ -9,6 +9,7 @@ from typing import Any
 from gpushare.framework import (
     autocast,
     compilation,
+    compile_pools,
     compiler_memory,
     cuda_captures,
     cuda_generators,
@@ -92,6 +93,7 @@ _PARTS: tuple[Any, ...] = (
     process_groups,
     profiler,
     compilation,
+    compile_pools,
     compiler_memory,
     cuda_streams,
     cuda_generators,

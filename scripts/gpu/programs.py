@@ -51,11 +51,11 @@ def run_row(row: Row, command: list[str], environment: Mapping[str, str], deadli
         return row
     begin = time.monotonic()
     ended = started(command, math.inf, deadline, python_path(), environment)
+    said = ended.output.decode(errors="replace") + ended.errors
+    words = " | ".join(said.split("\n")[-12:]).strip(" |")[-600:]
     if ended.code is None:
-        row.why = f"no end within {ended.limit_s:.0f} s"
+        row.why = f"no end within {ended.limit_s:.0f} s; its last words: {words or 'none'}"
     else:
-        said = ended.output.decode(errors="replace") + ended.errors
-        words = " | ".join(said.split("\n")[-12:]).strip(" |")[-600:]
         row.claims[f"exit code {ended.code}; its last words: {words}"] = ended.code == 0
         row.verdict = "false" if ended.code else "true"
     row.seconds = round(time.monotonic() - begin, 2)

@@ -65,7 +65,8 @@ def run(deadline: float, why: str = "") -> Iterator[Row]:
         words: list[str] = []
         beside, alone = groups()
         parallel = processes.at_once()
-        for tests in ([beside[one::parallel] for one in range(parallel)], [alone]):
+        # What measures the device first: of few tests, that take long, the others would leave no time to any.
+        for tests in ([alone], [beside[one::parallel] for one in range(parallel)]):
             for row in _rows([some for some in tests if some], deadline, words):
                 told.add(row.name)
                 yield row

@@ -196,7 +196,7 @@ def test_out_of_memory_says_the_figures_and_is_one_jobs(gpu: Gpu) -> None:
 
 
 def test_after_a_device_assert_the_others_start_again_and_end_well(gpu: Gpu) -> None:
-    other = f"{SCRIPTS / 'perceptron.py'} --steps 400"
+    other = f"{SCRIPTS / 'perceptron.py'} --steps 120"
     alone = gpu.plain(*other.split())
     assert alone.returncode == 0, alone.stderr
     options = f"--budget {2 * peak_bytes(alone.stderr)} --restart"

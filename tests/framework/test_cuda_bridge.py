@@ -117,6 +117,22 @@ def test_every_source_is_part_of_the_key() -> None:
     assert {path.name for path in (library.source_path() / "bridge").iterdir()} < names
 
 
+def test_sources_that_lie_elsewhere_are_the_same_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = Toolchain("g++", "12", tmp_path, tmp_path, tmp_path / "cuda")
+    elsewhere = tmp_path / "elsewhere"
+    for part in ("bridge", "include"):
+        shutil.copytree(library.source_path() / part, elsewhere / part)
+    before = cuda_bridge.path(tools)
+    monkeypatch.setattr(library, "source_path", lambda: elsewhere)
+    assert str(elsewhere / "bridge") in " ".join(cuda_bridge.command(tools))
+    assert cuda_bridge.path(tools) == before
+    with (elsewhere / "bridge" / "pools.cpp").open("a") as source:
+        source.write("// another\n")
+    assert cuda_bridge.path(tools) != before
+
+
 SLOW_COMPILER = """#!/bin/sh
 while [ "$1" != "-o" ]; do shift; done
 printf half > "$2"; sleep 0.5; printf whole > "$2"

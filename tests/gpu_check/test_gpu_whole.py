@@ -155,6 +155,14 @@ def test_the_build_of_the_shim_fails_in_words(monkeypatch: pytest.MonkeyPatch, t
     assert [row.why for row in others] == ["the shim was not built"] * 2
 
 
+def test_what_the_end_of_the_time_cuts_off_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys, time; print('step 7', flush=True); print('warned', file=sys.stderr, flush=True); "
+    program += "time.sleep(60)"
+    row = programs.run_row(Row("slow", "s"), [sys.executable, "-c", program], {}, time.monotonic() + 3)
+    assert (row.verdict, row.claims) == ("not checked", {})
+    assert row.why.startswith("no end within ") and row.why.endswith("its last words: step 7 | warned")
+
+
 def test_the_trees_package_is_found_as_an_installed_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -238,6 +246,7 @@ def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(programs, "ROOT", tmp_path)
     suite.groups.cache_clear()
     rows = {row.name: row for row in suite.run(time.monotonic() + 60)}
+    assert next(iter(rows)) == "test_some.py::test_measures", "what measures the device comes first"
     told = {name.partition("::")[2]: row.verdict for name, row in rows.items()}
     assert told == {
         "test_good": "true",
