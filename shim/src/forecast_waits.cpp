@@ -1,7 +1,8 @@
-// How long a step that waits for memory will probably wait.
+// How long a job that waits for its turn, or a step that waits for memory, will probably wait.
 #include <algorithm>
 #include <vector>
 
+#include "clock.h"
 #include "governor.h"
 #include "safety.h"
 
@@ -21,6 +22,32 @@ struct Other {
 };
 
 }  // namespace
+
+// Until the end of o's iteration in which its turn is over, and of the turns of those that asked
+// earlier, all going on at their pace.
+uint64_t Governor::predicted_turn_wait(const Account& a, const Account& o) const {
+  auto whole = [](uint64_t ns, uint64_t iteration_ns) {
+    uint64_t one = std::max<uint64_t>(iteration_ns, 1);
+    return (ns + one - 1) / one * one;
+  };
+  auto turn_left = [&](const Account& job, uint64_t at_ns) {
+    uint64_t end = job.turn_began_ns + quantum_ns_;
+    bool keeps = had_the_last_turn(job) && has_quanta(compare(job, a)) && end > at_ns;
+    return keeps ? end - at_ns : 0;
+  };
+  UnderWay now = progress_of(o);
+  uint64_t duration = now.forecast->time(now.forecast->length());
+  uint64_t wait = duration - std::min(duration, now.elapsed_ns);
+  wait += whole(turn_left(o, now_ns() + wait), duration);
+  for (const Waiter* w : door_waiters_) {
+    if (w->id == a.id || order_ != Order::kFifo) break;
+    const Account& ahead = accounts_[w->id];
+    if (!w->first || ahead.saved || !take_turns(a, ahead)) continue;
+    const Forecast& next = forecast_of_next(ahead);
+    wait += whole(std::max<uint64_t>(quantum_ns_, 1), next.time(next.length()));
+  }
+  return wait;
+}
 
 // When the step of `n` pages is forecast to be safe, those under way going on at their pace;
 // kNotPredicted where curves don't say: it waits for a set-up, or for a job's end.

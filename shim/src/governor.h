@@ -266,6 +266,7 @@ class Governor {
   bool forecast_fits(const Account& a, Waiter* self) const;
   uint64_t room_for_iterations(const Account& a) const;
   uint64_t planned_wait(const Account& a) const;
+  uint64_t predicted_turn_wait(const Account& a, const Account& o) const;
   uint64_t predicted_memory_wait(const Account& a, uint64_t n) const;
   uint64_t permit_wait(const Account& a, const Account& o) const;
   uint64_t planned_for(const Account& a, Shut shut) const;

@@ -196,6 +196,7 @@ uint64_t Governor::planned_wait(const Account& a) const {
   }
   for (const Account& o : accounts()) {
     if (!o.open || o.saved || o.id == a.id) continue;
+    if (take_turns(a, o)) return predicted_turn_wait(a, o);
     if (starts_apart(a, o)) return longest;
     at_least = std::max(at_least, permit_wait(a, o));
     by_forecast |= a.permit[o.id].by_forecast;

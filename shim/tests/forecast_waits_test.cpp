@@ -92,6 +92,32 @@ void who_waits_too_does_not_go_on_meanwhile() {
   CHECK(about(told.last(s).predicted_ns, kSecond));
 }
 
+// Job a goes on until its turn of five seconds is over, and ends the iteration that it is in then;
+// c comes after b, which has a turn of its own.
+void a_wait_for_a_turn_lasts_for_the_iterations_of_one() {
+  Simulation s(Policy::kTemporal, kPage, 200);
+  s.set_order(Order::kFifo, 5 * kSecond);
+  Told told(s);
+  uint32_t a = begin(s, 60), b = begin(s, 60), c = begin(s, 60);
+  CHECK(s.door(a) == Answer::kGo);
+  CHECK(s.hold(a, 30) == Answer::kGo);
+  s.set_time(kSecond);
+  CHECK(s.hold(a, 60) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  s.set_time(3 * kSecond);
+  s.free_down_to(a, 0);
+  CHECK(s.door(a) == Answer::kGo);
+  s.set_time(6 * kSecond);
+  CHECK(s.door(a) == Answer::kWaits);
+  CHECK(s.look(b) == Answer::kGo);
+  Decision d = told.last(s);
+  CHECK(d.account == b && d.why == kTurn);
+  CHECK(about(d.predicted_ns, 5 * kSecond) && about(d.waited_ns, 5 * kSecond));
+  s.end_job(b);
+  CHECK(s.look(c) == Answer::kGo);
+  CHECK(about(told.last(s).predicted_ns, 11 * kSecond));
+}
+
 void nothing_is_forecast_of_a_set_up() {
   Simulation s(Policy::kZico, kPage, 100);
   Told told(s);
@@ -124,6 +150,7 @@ int main() {
   a_wait_for_memory_lasts_until_the_step_is_safe();
   room_for_the_step_alone_ends_no_wait();
   who_waits_too_does_not_go_on_meanwhile();
+  a_wait_for_a_turn_lasts_for_the_iterations_of_one();
   nothing_is_forecast_of_a_set_up();
   a_planned_start_has_a_forecast();
   puts("forecast waits: ok");
