@@ -35,11 +35,23 @@ def rows(profile: Profile) -> list[tuple[str, str]]:
         ("peak held", format_bytes(profile.peak_held_bytes)),
         ("residue", format_bytes(profile.residue_bytes)),
         ("iteration", f"{profile.iteration_s * 1000:.1f} ms"),
+        *_spread(profile),
         *_kinds(profile),
         *_shares(profile),
         ("allocations", str(len(profile.held_bytes))),
         (f"segments of {format_bytes(SPLIT_BYTES)}", str(len(segments(profile.held_bytes, SPLIT_BYTES)))),
     ]
+
+
+def _spread(profile: Profile) -> list[tuple[str, str]]:
+    """Of iterations alone; the first row has that of a short one."""
+    if not profile.spread:
+        return []
+    shortest_ms, longest_ms = (
+        factor * profile.iteration_s * 1000 for factor in (profile.spread[0], profile.spread[-1])
+    )
+    mean_ms = profile.mean_iteration_s * 1000
+    return [("iterations vary", f"{shortest_ms:.1f} to {longest_ms:.1f} ms, {mean_ms:.1f} ms on the mean")]
 
 
 def _kinds(profile: Profile) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 import io
 import os
 import struct
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -10,7 +11,7 @@ from gpushare.profiles import Profile
 from gpushare.telemetry import layout
 from gpushare.telemetry.reader import Telemetry
 from gpushare.views.live import LiveScreen
-from gpushare.views.profile import curve_picture
+from gpushare.views.profile import curve_picture, rows
 from gpushare.views.summary import build_summary, render_summary
 
 MIB = 1 << 20
@@ -186,3 +187,10 @@ def test_the_curve_is_highest_at_its_peak() -> None:
     assert len({len(line) for line in picture}) == 1
     top = picture[0].split("|")[1]
     assert top[:15].strip() == "" and "█" in top[15:21] and top[21:].strip() == ""
+
+
+def test_a_profile_says_how_much_iterations_vary() -> None:
+    profile = Profile("a", "2", "cpu", MIB, 0, 0, 0, MIB, MIB, 0, 0.1, (MIB,), (0.0,))
+    assert "iterations vary" not in dict(rows(profile))
+    vary = dict(rows(replace(profile, spread=(0.95, 1.0, 1.2))))["iterations vary"]
+    assert vary == "95.0 to 120.0 ms, 105.0 ms on the mean"
