@@ -49,8 +49,8 @@ def test_times_are_of_before_the_companions_came(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_iteration_alone_scales_the_curve_down_but_never_up() -> None:
-    assert profiles._solo_ns(Shares(0.1, 1.0), Felt(alone_s=0.09)) == 90 * 10**6
-    assert profiles._solo_ns(Shares(0.1, 1.0), Felt()) == 100 * 10**6
+    assert profiles._solo_ns(Shares(0.1, 1.0, ()), Felt(alone_s=0.09)) == 90 * 10**6
+    assert profiles._solo_ns(Shares(0.1, 1.0, ()), Felt()) == 100 * 10**6
     found = profiles._solo_times(curve([0, 50], 100), 90 * 10**6, alone=True)
     assert found == (pytest.approx([0.0, 0.045]), pytest.approx(0.09))
     found = profiles._solo_times(curve([0, 50], 100), 120 * 10**6, alone=True)
