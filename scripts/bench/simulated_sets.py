@@ -171,7 +171,7 @@ def _tell(governor: SimulatedGovernor, told: Told) -> None:
         wrong_ns = [round(told(t / duration_ns) * duration_ns) for t in times_ns]
         return begin(held, wrong_ns, residue, duration_ns)
 
-    governor.job_begin = wrongly  # type: ignore[method-assign]
+    governor.job_begin = wrongly
 
 
 COMPARED = ("STP", "over the base", "least to most", "sets above", "sets below", "waits in mid-iteration")

@@ -143,8 +143,15 @@ class Checked(Engine):
 SPLITS = (None, NO_LEASES, BY_CURVE, PAGE, 10 * PAGE, 10**6 * PAGE)
 splits = st.sampled_from(SPLITS)
 seeds = st.integers(0, 10**6)
-orders = st.sampled_from((FIFO, *ORDERS))
-quanta = st.sampled_from((0.0, QUANTUM_S))
+# What `engine_for` takes beside jobs and a budget.
+hows = st.fixed_dictionaries(
+    {
+        "seed": seeds,
+        "split": splits,
+        "order": st.sampled_from((FIFO, *ORDERS)),
+        "quantum_s": st.sampled_from((0.0, QUANTUM_S)),
+    }
+)
 
 
 def segments(split: int | None) -> SegmentBytes:
@@ -196,23 +203,17 @@ LOOSE = settings(deadline=None, max_examples=50, suppress_health_check=list(Heal
 
 @pytest.mark.parametrize("name", MANAGED)
 @LOOSE
-@given(
-    made=jobs(wrong_times), share=st.floats(0, 1), split=splits, seed=seeds, order=orders, quantum_s=quanta
-)
+@given(made=jobs(wrong_times), share=st.floats(0, 1), how=hows)
 def test_with_right_claims_every_job_ends_whatever_the_times(
     name: str,
     made: list[SimulatedJob],
     share: float,
-    split: int | None,
-    seed: int,
-    order: str,
-    quantum_s: float,
+    how: dict[str, Any],
 ) -> None:
-    how = {"seed": seed, "split": split, "order": order, "quantum_s": quantum_s}
     for one, job in zip(made, run(name, made, budget_for(made, share), **how), strict=True):
         assert job.status == ends(one), job
         assert job.overruns == 0 and job.copies_out == 0
-        if order == FIFO and not quantum_s:
+        if how["order"] == FIFO and not how["quantum_s"]:
             assert job.most_passed <= 1  # the bound on waiting at a door
 
 
@@ -222,28 +223,22 @@ def test_with_right_claims_every_job_ends_whatever_the_times(
 @given(
     made=jobs(wrong_times, iterations=20),
     share=st.floats(0, 1),
-    split=splits,
-    seed=seeds,
-    order=orders,
-    quantum_s=quanta,
+    how=hows,
 )
 def test_a_wait_is_bounded_in_each_order(
     name: str,
     made: list[SimulatedJob],
     share: float,
-    split: int | None,
-    seed: int,
-    order: str,
-    quantum_s: float,
+    how: dict[str, Any],
 ) -> None:
     budget = budget_for(made, share)
-    came = run(name, made, budget, seed=seed, split=split, order=order, quantum_s=quantum_s)
+    came = run(name, made, budget, **how)
     bounds = bounds_s(
         made,
         came,
         CONTENTION,
-        ahead=order if all(job.has_profile for job in made) else UNTIL_THEY_END,
-        quantum_s=quantum_s,
+        ahead=how["order"] if all(job.has_profile for job in made) else UNTIL_THEY_END,
+        quantum_s=how["quantum_s"],
         budgets=(budget, budget),
         iterations=1 if name == "temporal" else 2,
     )
@@ -256,21 +251,14 @@ def test_a_wait_is_bounded_in_each_order(
 @given(
     made=jobs(wrong_bytes, most=8),
     share=st.floats(0, 1),
-    split=splits,
-    seed=seeds,
-    order=orders,
-    quantum_s=quanta,
+    how=hows,
 )
 def test_with_wrong_claims_nothing_hangs_or_exceeds_the_budget(
     name: str,
     made: list[SimulatedJob],
     share: float,
-    split: int | None,
-    seed: int,
-    order: str,
-    quantum_s: float,
+    how: dict[str, Any],
 ) -> None:
-    how = {"seed": seed, "split": split, "order": order, "quantum_s": quantum_s}
     for one, job in zip(made, run(name, made, budget_for(made, share), **how), strict=True):
         assert job.status == ends(one) or (job.message and "the budget is" in job.message), job
 
@@ -327,23 +315,16 @@ def change_budget(engine: Checked, accounts: range, wanted: int) -> None:
     made=jobs(wrong_times, most=3),
     share=st.floats(0, 1),
     changes=st.lists(st.tuples(st.integers(1, 40), st.floats(0, 1.2)), max_size=5),
-    split=splits,
-    seed=seeds,
-    order=orders,
-    quantum_s=quanta,
+    how=hows,
 )
 def test_the_budget_may_change_while_they_run(
     name: str,
     made: list[SimulatedJob],
     share: float,
     changes: list[tuple[int, float]],
-    split: int | None,
-    seed: int,
-    order: str,
-    quantum_s: float,
+    how: dict[str, Any],
 ) -> None:
     """To anything. Who comes when it is too small for it may be refused, and who is there be copied out."""
-    how = {"seed": seed, "split": split, "order": order, "quantum_s": quantum_s}
     engine = engine_for(name, made, budget_for(made, share), **how)
     with engine.governor as governor:
         for events, part in changes:
