@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-from gpushare.scheduling.groups import Groups, best_groups
+from gpushare.scheduling.groups import Groups, Rates, as_even, best_groups, evenness
+from gpushare.scheduling.meter import Reading
 
 _ALIKE = 0.1  # of a rate: what windows of the same jobs differ by
 _SAME = 0.2  # rates that differ by a part like this may be of the same jobs in the same phase
-
-Rates = Mapping[int, float]  # of each account, in solo seconds per second, all running side by side
 
 
 class GroupSearch:
@@ -19,20 +17,22 @@ class GroupSearch:
     def __init__(self) -> None:
         self.groups: Groups = ()
         self._at: Rates = {}  # the rates that these were found by
-        self._measured: dict[
-            Groups, tuple[float, Rates]
-        ] = {}  # efficiency, and the rates that they were found by
+        self._even = 0.0  # of them
+        self._measured: dict[Groups, tuple[float, Rates]] = {}  # worth, and the rates that they were found by
         self._in_vain: Rates = {}  # of the last search that found none
 
-    def find(self, rates: Rates, least: float) -> float | None:
+    def find(self, reading: Reading, least: float) -> float | None:
         """What is believed of the efficiency of others than `groups`, whose place they take.
 
         None, and all stays as it was, if there are none or they are not believed to be better than `least`. Of groups
         that were measured while the jobs went on as they do now no more is believed than that.
+
+        :param reading: of all jobs side by side.
         """
+        rates = reading.rates
         if alike(rates, self._in_vain):
             return None
-        found = best_groups(rates)
+        found = best_groups(rates, reading.off)
         self._in_vain = {} if found else rates
         if not found or found.groups == self.groups:
             return None
@@ -40,12 +40,14 @@ class GroupSearch:
         believed = min(found.efficiency, measured) if alike(rates, at, _SAME) else found.efficiency
         if believed <= least:
             return None
-        self.groups, self._at = found.groups, rates
+        self.groups, self._at, self._even = found.groups, rates, evenness(rates, reading.off)
         return believed
 
-    def note(self, efficiency: float) -> None:
-        """That was measured of `groups`."""
-        self._measured[self.groups] = efficiency, self._at
+    def worth(self, reading: Reading) -> float:
+        """Of `groups`, as this was measured of them: their efficiency, or nothing if they put some jobs off."""
+        worth = reading.measured if as_even(reading.rates, reading.off, self._even) else 0.0
+        self._measured[self.groups] = worth, self._at
+        return worth
 
 
 def alike(rates: Rates, others: Rates, off: float = _ALIKE) -> bool:

@@ -9,6 +9,10 @@ slower by than that can tell (it feels more than the others together) is put dow
 Groups come of joining, again and again, the two whose jobs had better not run side by side; those that are forecast to
 be best on the way are taken (three that slow each other down may gain what two of them do not). It is a forecast and no
 more: the mode is measured as any other (`scheduling.pace`).
+
+Who takes turns advances by its part of the time only, and who is in no group all the time. That is fair where it was
+the others of the group that slowed it down. Groups that make the jobs' shares less even than they are side by side are
+none: of equal jobs, which noise alone tells apart, one would be put off for another.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ from itertools import combinations
 from gpushare.scheduling.efficiency import efficiency
 
 Groups = tuple[frozenset[int], ...]  # of accounts, two or more in each
+Rates = Mapping[int, float]  # of each account, in solo seconds per second
 Matrix = list[list[float]]  # by indices of jobs
 
 _HALVINGS, _FAR = 60, 1e6
 _LEAST_RATE = 0.01
 _MOST = 0.98  # of what the others feel, that a symmetric share can be
 _CLEARLY = 1.001  # better: the fewer take turns the better
+_AS_EVEN = 0.85  # of the evenness before
 _JOINED, _TRIED = 12, 8  # jobs that are slowed down most; pairs of groups at a time, likewise
 
 
@@ -38,23 +44,40 @@ class Found:
     efficiency: float
 
 
-def best_groups(rates: Mapping[int, float]) -> Found | None:
+def best_groups(rates: Rates, off: Rates) -> Found | None:
     """The groups that are forecast to be best, at least two jobs of which run side by side; None if there are none.
 
-    :param rates: of each account, in solo seconds per second, all running side by side.
+    :param rates: all running side by side.
+    :param off: how far each of these may be off.
     """
     accounts = sorted(rates)
     slowed = slowdowns([rates[account] for account in accounts])
     members = best = [[i] for i in range(len(accounts))]
-    most = _forecast(best, slowed)
+    most, even = efficiency(_forecast(best, slowed)), evenness(rates, off)
     while len(members) > 2 and (pairs := _worst_pairs(members, slowed)):
         joined = [_joined(members, i, j) for i, j in pairs]
-        members = max(joined, key=lambda m: _forecast(m, slowed))
-        if _forecast(members, slowed) > most * _CLEARLY:
-            best, most = members, _forecast(members, slowed)
+        members = max(joined, key=lambda m: efficiency(_forecast(m, slowed)))
+        forecast = _forecast(members, slowed)
+        if efficiency(forecast) > most * _CLEARLY and min(forecast) >= _AS_EVEN * even * max(forecast):
+            best, most = members, efficiency(forecast)
     groups = (frozenset(accounts[i] for i in m) for m in best if len(m) > 1)
     in_order = tuple(sorted(groups, key=min))
     return Found(in_order, most) if in_order else None
+
+
+def evenness(rates: Rates, off: Rates) -> float:
+    """The slowest job's rate over the fastest one's, as far as can be told: 1 where they may be equal.
+
+    :param off: how far each rate may be off.
+    """
+    slowest = min(rate + off[account] for account, rate in rates.items())
+    fastest = max(rate - off[account] for account, rate in rates.items())
+    return max(0.0, slowest / fastest) if fastest > max(0.0, slowest) else 1.0
+
+
+def as_even(rates: Rates, off: Rates, before: float) -> bool:
+    """Whether these jobs' shares may be about as even as they were before, by `evenness`."""
+    return evenness(rates, off) >= _AS_EVEN * before
 
 
 def slowdowns(rates: Sequence[float]) -> Matrix:
@@ -122,12 +145,12 @@ def _worst_pairs(members: list[list[int]], slowed: Matrix) -> list[tuple[int, in
     return sorted(combinations(may_join, 2), key=between, reverse=True)[:_TRIED]
 
 
-def _forecast(members: Sequence[Sequence[int]], slowed: Matrix) -> float:
-    """Each job runs its part of the time, beside one job of each other group."""
+def _forecast(members: Sequence[Sequence[int]], slowed: Matrix) -> list[float]:
+    """Rates: each job runs its part of the time, beside one job of each other group."""
     rates = []
     for mine in members:
         for i in mine:
             others = (other for other in members if other is not mine)
             beside = sum(sum(slowed[i][j] for j in other) / len(other) for other in others)
             rates.append(1 / (1 + beside) / len(mine))
-    return efficiency(rates)
+    return rates

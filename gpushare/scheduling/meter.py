@@ -68,7 +68,7 @@ Jobs = Mapping[int, Progress]  # by account
 class Reading:
     """Of a window: the efficiency (`scheduling.efficiency`), off by `doubt` at most, and solo seconds per second.
 
-    `full`: it is long enough in any case. `rates`: of these, what each account did.
+    `full`: it is long enough in any case. `rates`: of these, what each account did; `off`: how far each may be off.
     """
 
     measured: float
@@ -76,6 +76,7 @@ class Reading:
     full: bool
     stp: float
     rates: Mapping[int, float]
+    off: Mapping[int, float]
 
 
 def mean(readings: Sequence[Reading]) -> Reading:
@@ -86,6 +87,7 @@ def mean(readings: Sequence[Reading]) -> Reading:
         all(reading.full for reading in readings),
         fmean(reading.stp for reading in readings),
         {account: fmean(reading.rates[account] for reading in readings) for account in readings[0].rates},
+        {account: fmean(reading.off[account] for reading in readings) for account in readings[0].off},
     )
 
 
@@ -142,8 +144,8 @@ class Meter:
         rates = self._rates(now_s, self._begin)
         off = [solo_s / 2 / length_s for solo_s in self._solo_s]  # progress within an iteration is not even
         full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
-        by_account = dict(zip(self._work_s, rates, strict=True))
-        return Reading(efficiency(rates), doubt(rates, off), full, sum(rates), by_account)
+        by_account = (dict(zip(self._work_s, of, strict=True)) for of in (rates, off))
+        return Reading(efficiency(rates), doubt(rates, off), full, sum(rates), *by_account)
 
     def lost_s(self, now_s: float, before: float | None) -> float:
         """Seconds that the mode in force has lost so far against one with this efficiency."""

@@ -173,10 +173,9 @@ class Pace:
 
     def _note(self, name: str, reading: Reading) -> None:
         self._rescale(name, reading.measured)
-        self._modes[name].measured, self._modes[name].tried = reading.measured, True
+        worth = self._search.worth(reading) if name == GROUPS else reading.measured
+        self._modes[name].measured, self._modes[name].tried = worth, True
         self._known[name] = reading
-        if name == GROUPS:
-            self._search.note(reading.measured)
 
     def _rescale(self, name: str, measured: float) -> None:
         if name not in _AS_MEASURED and self._modes[name].believed > 0:
@@ -233,7 +232,7 @@ class Pace:
         self._windows_left = max(0, self._windows_left - 1)
         self._look_for_groups(self._home, reading)
         other = self._best_other()
-        may_leave = fresh or changed or self._windows_left == 0
+        may_leave = fresh or changed or self._windows_left == 0 or not self._here()
         undecided = other and self._modes[other].readings
         if other and may_leave and not undecided and self._believed(other) > self._here() * _MARGIN:
             self._leave_for(now_s, other)
@@ -252,7 +251,7 @@ class Pace:
         if known and (known.readings or self._windows_left):
             return
         least = max(1.0, self._here(), (known.measured or 0.0) if known else 0.0)
-        if believed := self._search.find(reading.rates, least * _MARGIN):
+        if believed := self._search.find(reading, least * _MARGIN):
             self._modes[GROUPS] = _Mode(believed)
 
     def _has_changed(self, reading: Reading) -> bool:
@@ -315,9 +314,10 @@ class Pace:
         found = mean(tried.readings)
         self._note(self.mode or self._home, found)
         self._look_for_groups(self.mode or self._home, found)
-        close = _CLOSE < found.measured / here < 1 / _CLOSE
+        measured = tried.measured or 0.0
+        close = _CLOSE < measured / here < 1 / _CLOSE
         again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES
-        better = found.measured > here * _MARGIN and not again
+        better = measured > here * _MARGIN and not again
         self._end_trial(now_s, better=better, for_long=not again)
         if again:
             tried.tried = False

@@ -6,6 +6,7 @@ import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpushare.profiles import IterationKind, Profile
 from gpushare.scheduling.snapshot import compress
@@ -79,7 +80,7 @@ class SimulatedJob:
         """The most that the profiled iteration holds."""
         return max((*self.held_bytes, self.residue_bytes))
 
-    @property
+    @cached_property
     def solo_s(self) -> float:
         """All iterations, with nobody beside."""
         return sum(self.vary(i).time * self.shape(i).iteration_s for i in range(self.iterations))

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from simulated_sets import PAGE, of_pages
 
@@ -16,6 +17,7 @@ KINDS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0))
 
 
 def vary(seed: int, wrong: bool, kinds: tuple[float, ...]) -> Callable[[int], Variation]:
+    @cache  # a seed costs more than all that is drawn from it
     def varied(iteration: int) -> Variation:
         rng = random.Random(seed * 1000 + iteration)
         over = wrong and rng.random() < 0.05

@@ -71,7 +71,7 @@ def coarse(job: SimulatedJob) -> SimulatedJob:
 
 def found(case: Case, groups: bool) -> dict[str, Any]:
     if not groups:
-        group_search.best_groups = lambda _: None
+        group_search.best_groups = lambda *_: None
     jobs = [coarse(job) for job in jobs_of(Set(case.seed, case.jobs, 1.0, 0.2, equal=False))]
     pairs = {*case.pairs, *((j, i) for i, j in case.pairs)}
     factors = {

@@ -115,6 +115,19 @@ class Contending:
                 self.done[a] += rate * passed_s / 0.05
 
 
+class InGroups(Contending):
+    """In groups they come to these rates, whatever was to be expected."""
+
+    def __init__(
+        self, jobs: int, slowed: Mapping[tuple[int, int], float], in_groups: dict[int, float]
+    ) -> None:
+        super().__init__(jobs, slowed)
+        self.in_groups = in_groups
+
+    def rates(self, mode: str) -> dict[int, float]:
+        return self.in_groups if mode == GROUPS else super().rates(mode)
+
+
 solo = st.lists(st.floats(0.001, 0.5), min_size=2, max_size=5)
 rates = st.floats(0.3, 3.0)
 
@@ -379,6 +392,30 @@ def test_groups_that_were_measured_to_be_worse_are_not_believed_in_again() -> No
     assert jobs.pace.mode == GROUPS
 
 
+def test_groups_that_put_a_job_off_are_not_kept_however_much_they_yield() -> None:
+    # Side by side they come to a third of what the second one does, in groups to less than their half of the time.
+    slowed, in_groups = {(1, 3): 3.0, (1, 2): 0.2, (2, 3): 0.2}, {1: 0.25, 2: 1.0, 3: 0.25}
+    jobs = InGroups(3, slowed, in_groups)
+    jobs.run(100)
+    assert GROUPS in jobs.taken and jobs.pace.mode == "zico"
+    assert efficiency([*in_groups.values()]) > 1.1 * efficiency([*jobs.rates("zico").values()])
+    assert jobs.spent_s[GROUPS] < 10
+
+
+def test_of_equal_jobs_that_advance_in_turns_none_is_put_off() -> None:
+    """In every window of two seconds other jobs look slow."""
+
+    class Wandering(Contending):
+        def rates(self, mode: str) -> dict[int, float]:
+            slow = int(self.now_s / 2) % 4 + 1
+            of_mode = super().rates(mode)
+            return {a: rate * (0.8 if a == slow else 1.05) for a, rate in of_mode.items()}
+
+    jobs = Wandering(4, dict.fromkeys([(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)], 0.6))
+    jobs.run(300)
+    assert max(jobs.done.values()) < 1.2 * min(jobs.done.values())
+
+
 def test_other_groups_are_looked_for_once_the_jobs_do_something_else() -> None:
     jobs = Contending(4, {(1, 2): 0.5})
     jobs.run(2000)
@@ -388,11 +425,10 @@ def test_other_groups_are_looked_for_once_the_jobs_do_something_else() -> None:
 
 
 def test_sharing_is_tried_again_beside_groups_that_are_worth_less_than_turns() -> None:
-    slowed = {(1, 2): 2.0, (1, 3): 0.0, (2, 1): 0.3, (2, 3): 0.3, (3, 1): 0.3, (3, 2): 2.0}
-    jobs = Contending(3, {pair: 2 * part for pair, part in slowed.items()})
+    jobs = InGroups(3, {(1, 3): 6.0, (1, 2): 0.5, (2, 3): 0.5}, {1: 0.3, 2: 0.3, 3: 0.3})
     jobs.run(600)
     assert jobs.pace.mode == TURNS and GROUPS in jobs.taken
-    jobs.slowed = dict.fromkeys(slowed, 0.1)
+    jobs.slowed = dict.fromkeys(jobs.slowed, 0.1)
     jobs.run(3000)
     assert jobs.pace.mode == "zico"
 
