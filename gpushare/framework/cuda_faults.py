@@ -6,18 +6,44 @@ cannot be used"). So the job that meets such an error first need not be the one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 
 from gpushare.native import shim
 
+# What torch raises for an error of the device itself; what it refuses by itself is a plain RuntimeError.
+_OF_THE_DEVICE: type[RuntimeError] = getattr(torch, "AcceleratorError", RuntimeError)
 
-def lasts(error: BaseException) -> bool:
-    """Whether the device is lost for all jobs, asked when a job has ended with `error`."""
-    if shim.device() < 0 or not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
-        return False
+
+def lost() -> str | None:
+    """What the device answers if it is lost for all jobs, else None. To be asked by each job at its end, however it
+    ended: a script may have caught the error, or its own guard may have turned it into an exit code. Waits until all
+    is done that the job has launched."""
+    if shim.device() < 0 or not torch.cuda.is_initialized():
+        return None
     try:
-        torch.cuda.current_stream().synchronize()
-        torch.cuda.synchronize()
-    except RuntimeError as still:
-        return "captur" not in str(still)  # a capture that broke off is the job's own affair
-    return False
+        with _may_wait():
+            torch.cuda.current_stream().synchronize()
+            torch.cuda.synchronize()
+    except _OF_THE_DEVICE as error:
+        # A capture that broke off is the job's own affair.
+        return None if "captur" in str(error) else f"{type(error).__name__}: {error}"
+    return None
+
+
+@contextmanager
+def _may_wait() -> Iterator[None]:
+    """Whatever a script has set torch to say of waits."""
+    names: Any = torch._C
+    mode = names._cuda_get_sync_debug_mode()
+    if mode == 0:  # to set it warns, once in a process
+        yield
+        return
+    names._cuda_set_sync_debug_mode(0)
+    try:
+        yield
+    finally:
+        names._cuda_set_sync_debug_mode(mode)
