@@ -6,12 +6,9 @@ cannot be used"). So the job that meets such an error first need not be the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import torch
 
+from gpushare.framework import cuda_waits
 from gpushare.native import shim
 
 # What torch raises for an error of the device itself; what it refuses by itself is a plain RuntimeError.
@@ -25,25 +22,10 @@ def lost() -> str | None:
     if shim.device() < 0 or not torch.cuda.is_initialized():
         return None
     try:
-        with _may_wait():
+        with cuda_waits.allowed():
             torch.cuda.current_stream().synchronize()
             torch.cuda.synchronize()
     except _OF_THE_DEVICE as error:
         # A capture that broke off is the job's own affair.
         return None if "captur" in str(error) else f"{type(error).__name__}: {error}"
     return None
-
-
-@contextmanager
-def _may_wait() -> Iterator[None]:
-    """Whatever a script has set torch to say of waits."""
-    names: Any = torch._C
-    mode = names._cuda_get_sync_debug_mode()
-    if mode == 0:  # to set it warns, once in a process
-        yield
-        return
-    names._cuda_set_sync_debug_mode(0)
-    try:
-        yield
-    finally:
-        names._cuda_set_sync_debug_mode(mode)

@@ -497,8 +497,11 @@ def test_a_wait_that_a_script_has_forbidden_is_its_own_failure(real: SimpleNames
         real, tmp_path, "run", *jobs, "--device", "cuda", "--budget", "256MiB", "--summary", "s.json"
     )
     told = done.stdout + done.stderr
-    assert done.returncode == 1 and "called a synchronizing CUDA operation" in done.stderr, told
-    assert "sets CUDA's sync debug mode to 2" in done.stderr and "the GPU is lost" not in told
+    assert done.returncode == 1 and "waits-2: RuntimeError: called a synchronizing CUDA operation" in told, (
+        told
+    )
+    assert "sets CUDA's sync debug mode to 2" in done.stderr, told
+    assert "the GPU is lost" not in told and "could not leave" not in told, told
     assert [job["status"] for job in json.loads((tmp_path / "s.json").read_text())["jobs"]] == [
         "ok",
         "failed",
