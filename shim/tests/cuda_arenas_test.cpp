@@ -13,6 +13,7 @@
 #include "../src/devices/cuda.h"
 #include "../src/runtime.h"
 #include "check.h"
+#include "fake_cuda/driver.h"
 #include "fake_cuda/fake_cuda.h"
 
 using namespace gpushare;
