@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import torch
 
+from gpushare.framework import cuda_waits
 from gpushare.native import shim
 
+# What torch raises for an error of the device itself; what it refuses by itself is a plain RuntimeError.
+_OF_THE_DEVICE: type[RuntimeError] = getattr(torch, "AcceleratorError", RuntimeError)
 
-def lasts(error: BaseException) -> bool:
-    """Whether the device is lost for all jobs, asked when a job has ended with `error`."""
-    if shim.device() < 0 or not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
-        return False
+
+def lost() -> str | None:
+    """What the device answers if it is lost for all jobs, else None. To be asked by each job at its end, however it
+    ended: a script may have caught the error, or its own guard may have turned it into an exit code. Waits until all
+    is done that the job has launched."""
+    if shim.device() < 0 or not torch.cuda.is_initialized():
+        return None
     try:
-        torch.cuda.current_stream().synchronize()
-        torch.cuda.synchronize()
-    except RuntimeError as still:
-        return "captur" not in str(still)  # a capture that broke off is the job's own affair
-    return False
+        with cuda_waits.allowed():
+            torch.cuda.current_stream().synchronize()
+            torch.cuda.synchronize()
+    except _OF_THE_DEVICE as error:
+        # A capture that broke off is the job's own affair.
+        return None if "captur" in str(error) else f"{type(error).__name__}: {error}"
+    return None

@@ -16,7 +16,7 @@ import torch.cuda.graphs
 
 from gpushare.framework import iterations
 from gpushare.isolation import context
-from gpushare.native import shim
+from gpushare.native import bridge, shim
 
 _end_iterations: WeakSet[Any] = WeakSet()
 
@@ -43,7 +43,12 @@ def watch(kind: Any) -> None:
         _end_iterations.discard(self)
         if iterations.capture_ends():
             _end_iterations.add(self)
-        end(self)
+        try:
+            end(self)
+        except RuntimeError:
+            if job := context.current():
+                bridge.abandon_captures(job.account)
+            raise
 
     @functools.wraps(replay)
     def replayed(self: Any) -> None:

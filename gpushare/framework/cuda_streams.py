@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from gpushare.framework import cuda_waits
 from gpushare.isolation import context
 from gpushare.native import shim
 from gpushare.native.word import Word
@@ -34,7 +35,8 @@ def make(account: int) -> torch.cuda.ExternalStream:
 def end(stream: torch.cuda.ExternalStream) -> None:
     """Give the stream up; what it was given is waited for. The driver keeps it, since what outlives the job may
     still name it: pinned memory, events, a daemon thread."""
-    stream.synchronize()
+    with cuda_waits.allowed():
+        stream.synchronize()
     shim.stream_end(stream.cuda_stream)
 
 

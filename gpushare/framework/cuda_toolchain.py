@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 # The second one comes in a package of its own, which torch does not ask for: its wheels alone may lack it.
-_CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")
+_OF_RUNTIME, _OF_COMPILER = _CUDA_HEADERS = ("cuda_runtime_api.h", "crt/host_defines.h")
 _OF_CUDA_BUILDS = ("c10/cuda/impl/cuda_cmake_macros.h", "torch/csrc/cuda/CUDAPluggableAllocator.h")
 # What bridge/workspaces.cpp needs beside these; `nv/target` is CCCL's.
 _OF_CUDA_LIBRARIES = ("cublas_v2.h", "cublasLt.h", "cusparse.h", "cusolverDn.h", "nv/target")
@@ -60,7 +60,7 @@ def find() -> Toolchain:
             )
     compiler = _compiler()
     cuda = cuda_include()
-    libraries = sorted((folder.parent / "nvidia").glob("*/include"))
+    libraries = _wheels(folder.parent)
     # CCCL's headers (nv/target, for cuda_fp16.h) have a folder of their own since CUDA 13, which nvcc knows.
     libraries += [at for at in (one / "cccl" for one in (cuda, *libraries)) if at.is_dir()]
     return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda, tuple(libraries))
@@ -85,13 +85,16 @@ def _version(compiler: str) -> str:
 
 
 def cuda_include() -> Path:
-    """The folder of CUDA's headers.
+    """The folder of CUDA's runtime headers. What they include of the compiler's lies there too, or, in CUDA 12's
+    wheels, in a folder beside it.
 
-    :raises BridgeError: there is none that has all of them.
+    :raises BridgeError: there is none, or nothing has the rest.
     """
-    looked_at = list(_cuda_folders(Path(torch.__file__).parent.parent))
+    site_packages = Path(torch.__file__).parent.parent
+    looked_at, wheels = list(_cuda_folders(site_packages)), _wheels(site_packages)
     for folder in looked_at:
-        if all((folder / header).is_file() for header in _CUDA_HEADERS):
+        together = [folder, *wheels] if folder in wheels else [folder]
+        if (folder / _OF_RUNTIME).is_file() and any((at / _OF_COMPILER).is_file() for at in together):
             return folder
     raise BridgeError(
         f"CUDA's headers ({' and '.join(_CUDA_HEADERS)}) are in none of {', '.join(map(str, looked_at))}: install a "
@@ -100,12 +103,17 @@ def cuda_include() -> Path:
     )
 
 
+def _wheels(site_packages: Path) -> list[Path]:
+    """What comes as packages: one folder for all since CUDA 13, one for each before."""
+    return sorted((site_packages / "nvidia").glob("*/include"))
+
+
 def _cuda_folders(site_packages: Path) -> Iterator[Path]:
     """What the person named; the wheels that torch came with, which have its version; toolkits; where nvcc lies."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if named := os.environ.get(variable):
             yield Path(named, "include")
-    yield from sorted((site_packages / "nvidia").glob("*/include"))
+    yield from _wheels(site_packages)
     version = torch.version.cuda or ""  # an empty one matches every toolkit
     for pattern in (f"cuda-{version}", f"cuda-{version.partition('.')[0]}*", "cuda"):
         yield from sorted(_TOOLKITS.glob(f"{pattern}/include"), reverse=True)

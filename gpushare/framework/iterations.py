@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.optim import optimizer as optim
 
-from gpushare.framework import gradients, shares
+from gpushare.framework import gradients, shares, threads
 from gpushare.framework.inplace import around_call
 from gpushare.framework.uncompiled import tell_compiler, uncompiled
 from gpushare.isolation import context
@@ -140,6 +140,7 @@ def after_step(*_: Any) -> None:
 def _before_backward() -> None:
     job = _job()
     if job:
+        threads.keep_backward()
         _no_longer_by_gradients(job)
         _before_pass(job)
 
@@ -177,7 +178,10 @@ def _after_pass(job: context.JobContext, *, freed: bool) -> None:
 @uncompiled
 def _before_gradients(create_graph: bool, retain_graph: bool) -> None:
     job = _job()
-    if job and _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
+    if not job:
+        return
+    threads.keep_backward()
+    if _progress[job.account].by_gradients and gradients.is_a_pass(create_graph):
         _before_pass(job)
 
 

@@ -74,6 +74,12 @@ _SETTINGS = (
     ),
 )
 
+# One for all jobs by their nature, and not tried: to set the first one warns, once in a process.
+_OF_THE_PROCESS = (
+    _Setting("CUDA's sync debug mode", "_cuda_set_sync_debug_mode", "_cuda_get_sync_debug_mode"),
+    _Setting("TunableOp", "_cuda_tunableop_enable", "_cuda_tunableop_is_enabled"),
+)
+
 _split: list[_Setting] = []
 _watched: list[Switch] = []
 _set_by_imports: dict[_Setting, Any] = {}
@@ -150,6 +156,9 @@ def install() -> None:
         if _is_split(setting):
             _split.append(setting)
         else:
+            _watch(setting)
+    if shim.device() >= 0:
+        for setting in filter(_Setting.exists, _OF_THE_PROCESS):
             _watch(setting)
     imports.around_shared(_values, _spread)
     torch.set_num_threads = set_num_threads

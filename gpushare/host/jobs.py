@@ -32,11 +32,13 @@ class ProfileDone(SystemExit):
 
 @dataclass
 class Outcome:
-    """How a job ended. `status` is ok, failed, interrupted or profiled."""
+    """How a job ended. `status` is ok, failed, interrupted, profiled, or lost: this one failed, and the device is lost
+    for all jobs. `device_lost`: what the device says then, also to a job that ended well."""
 
     status: str
     exit_code: int
     message: str | None = None
+    device_lost: str | None = None
 
 
 class JobRunner:
@@ -101,8 +103,7 @@ class JobRunner:
     def _ended_by(self, error: BaseException) -> Outcome:
         if self._signalled:
             return Outcome("interrupted", 128 + self._signalled, str(error) or type(error).__name__)
-        status = "lost" if cuda_faults.lasts(error) else "failed"
-        return Outcome(status, 1, f"{type(error).__name__}: {error}")
+        return Outcome("failed", 1, f"{type(error).__name__}: {error}")
 
     def _ended_hard(self, error: exits.HardExit) -> Outcome:
         if self._signalled and error.code == 128 + self._signalled:
@@ -128,7 +129,7 @@ class JobRunner:
         shim.job_end(self._account)
         message = "interrupted before it began"
         code = 128 + (self._signalled or signal.SIGINT)
-        fields = {"status": "interrupted", "exit_code": code, "message": message}
+        fields = {"status": "interrupted", "exit_code": code, "message": message, "device_lost": None}
         self._control.send("job_ended", job=self._index, **fields)
 
     def _context(self) -> JobContext:
@@ -202,6 +203,7 @@ class JobRunner:
         try:
             job, self._job = self._job, None  # nothing of it is kept
             if job:
+                _ask_device(outcome)
                 self._give_up(job, outcome)
             else:
                 self._close_outputs()
@@ -218,6 +220,7 @@ class JobRunner:
                 status=outcome.status,
                 exit_code=outcome.exit_code,
                 message=outcome.message,
+                device_lost=outcome.device_lost,
             )
 
     def _give_up(self, job: JobContext, outcome: Outcome) -> None:
@@ -250,6 +253,15 @@ class JobRunner:
             self._control.send(
                 "note", message=f"the log of the profiled iteration was lost: {error.strerror}"
             )
+
+
+def _ask_device(outcome: Outcome) -> None:
+    """Whoever is interrupted does not wait for the device."""
+    if outcome.status == "interrupted":
+        return
+    outcome.device_lost = cuda_faults.lost()
+    if outcome.device_lost and outcome.status == "failed":
+        outcome.status, outcome.message = "lost", outcome.message or outcome.device_lost
 
 
 def stop_when_profiled(job: context.JobContext) -> None:

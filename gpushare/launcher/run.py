@@ -221,8 +221,8 @@ class Run:
         result.status, result.exit_code = message["status"], message["exit_code"]
         result.message = message["message"]
         self._judge_refusal(result)
-        if result.status == "lost":
-            self._device_lost(message["job"])
+        if message["device_lost"]:
+            self._device_lost(message["job"], message["device_lost"])
         left = self.telemetry.job(result.account).held_bytes if result.account else 0
         if left:
             self._screen.note(
@@ -231,8 +231,8 @@ class Run:
             )
         self._screen.job_ended(message["job"], result.status)
 
-    def _device_lost(self, index: int) -> None:
-        """A job met an error after which no job can use the GPU any more."""
+    def _device_lost(self, index: int, told: str) -> None:
+        """At a job's end the GPU answered with an error after which no job can use it any more."""
         if self.host_died:
             return
         self.host_died = True
@@ -241,9 +241,11 @@ class Run:
         if running:
             blame = f"{result.name} met it first, but {', '.join(running)} may as well have caused it"
         else:
-            self.culprit, result.status = index, "crashed"
+            self.culprit = index
+            result.status = "crashed" if result.status == "lost" else result.status
             blame = f"{result.name} caused it: no other job ran"
-        self._screen.note(f"the GPU is lost for all jobs of this host ({result.message}): {blame}")
+        why = told.partition("\n")[0]
+        self._screen.note(f"the GPU is lost for all jobs of this host ({why}): {blame}")
 
     def _judge_refusal(self, result: JobResult) -> None:
         """Out of memory with nobody else's memory to blame is a refusal, not the script's failure."""

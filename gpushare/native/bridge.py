@@ -28,3 +28,9 @@ def install(path: Path) -> None:
 def clear_workspaces(account: int) -> bool:
     """Free cuBLAS's workspaces for the streams of the account. False: there is no bridge that knows them."""
     return _bridge is not None and bool(_bridge.gpushare_bridge_clear_workspaces(account))
+
+
+def abandon_captures(account: int) -> None:
+    """The end of a capture of the account has failed. What is captured no longer keeps its memory from others."""
+    if _bridge is not None:
+        _bridge.gpushare_bridge_abandon_captures(account)

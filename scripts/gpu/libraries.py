@@ -39,9 +39,19 @@ def cuda_include() -> Path | None:
     toolkits += sorted(Path("/usr/local").glob("cuda-*/include"), reverse=True)
     if nvcc := shutil.which("nvcc"):
         toolkits.append(Path(nvcc).resolve().parent.parent / "include")
-    wheels = sorted((torch_folder().parent / "nvidia").glob("*/include"))
-    found = (at for at in (*toolkits, *wheels) if all((at / header).is_file() for header in CUDA_HEADERS))
-    return next(found, None)
+    runtime, compilers = CUDA_HEADERS
+    for at in toolkits:
+        if all((at / header).is_file() for header in CUDA_HEADERS):
+            return at
+    # The wheels of CUDA 12 have a folder each, which `command` searches.
+    if not any((at / compilers).is_file() for at in wheels()):
+        return None
+    return next((at for at in wheels() if (at / runtime).is_file()), None)
+
+
+def wheels() -> list[Path]:
+    """CUDA's headers that came with torch's packages."""
+    return sorted((torch_folder().parent / "nvidia").glob("*/include"))
 
 
 def command(name: str, folder: Path) -> list[str]:
@@ -59,7 +69,8 @@ def command(name: str, folder: Path) -> list[str]:
         headers = cuda_include()
         if not headers:
             raise CannotCheck(f"CUDA's headers ({' and '.join(CUDA_HEADERS)}) were not found")
-        line += ["-isystem", str(headers), "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
+        line += ["-isystem", str(headers), *(part for at in wheels() for part in ("-idirafter", str(at)))]
+        line += ["-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
     return [*line[:1], str(source), *line[1:], "-ldl", "-pthread", "-o", str(folder / f"{name}.so")]
 
 

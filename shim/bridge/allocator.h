@@ -79,6 +79,10 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
   virtual void markCaptureBegin(c10::DeviceIndex device);
   virtual void markCaptureEnd(c10::DeviceIndex device);
 
+  // To be called where the end of a capture has failed: torch 2.11 asks the driver first, and then
+  // tells nobody.
+  void abandon_captures(gs_account account) { pools_.abandon_captures(account); }
+
   // States of a pool, for graphs that are recorded behind others; see checkpoints.cpp.
   std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
                                                               PoolId pool) override;

@@ -11,11 +11,12 @@ using gpushare::bridge::Allocator;
 
 namespace {
 
+Allocator* installed = nullptr;  // never destroyed: tensors outlive everything at exit
+
 void install() {
   TORCH_CHECK(gs_api_version() == GS_API_VERSION, "the shim has API version ", gs_api_version(),
               ", the bridge was compiled for ", GS_API_VERSION);
   TORCH_CHECK(gs_device() >= 0, "the pool is not a GPU's");
-  // Never destroyed: tensors outlive everything at exit.
   static Allocator* const allocator = new Allocator;
   torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(
       std::shared_ptr<gpushare::bridge::caching::CUDAAllocator>(allocator, [](auto*) {}));
@@ -23,6 +24,7 @@ void install() {
   c10::SetAllocator(c10::DeviceType::CUDA, allocator, UINT8_MAX);
   TORCH_CHECK(c10::GetAllocator(c10::DeviceType::CUDA) == allocator,
               "torch keeps another CUDA allocator");
+  installed = allocator;
 }
 
 }  // namespace
@@ -41,4 +43,9 @@ extern "C" __attribute__((visibility("default"))) const char* gpushare_bridge_in
     return why.c_str();
   }
   return nullptr;
+}
+
+extern "C" __attribute__((visibility("default"))) void gpushare_bridge_abandon_captures(
+    gs_account account) {
+  if (installed) installed->abandon_captures(account);
 }

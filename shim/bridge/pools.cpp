@@ -55,6 +55,17 @@ void Pools::end(PoolId id) {
   if (captured) gs_capture_end(pool->account);
 }
 
+void Pools::abandon_captures(gs_account account) {
+  Routes& routes = routes_[account];
+  size_t gone;
+  {
+    std::lock_guard lock(routes.mutex);
+    gone = std::erase_if(routes.all, [](const Route& r) { return r.captures; });
+    routes.count.fetch_sub(static_cast<int>(gone), std::memory_order_release);
+  }
+  for (; gone > 0; --gone) gs_capture_end(account);
+}
+
 void Pools::add_user(gs_account account, PoolId id) {
   std::lock_guard lock(mutex_);
   use(account, id);

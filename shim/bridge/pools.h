@@ -37,6 +37,8 @@ class Pools {
   // account captures a graph until end(). Throws c10::Error: the pool is another account's.
   void begin(gs_account account, PoolId id, Filter filter, bool captures);
   void end(PoolId id);
+  // Captures of the account that torch has not ended, nor will: no more goes to their pools.
+  void abandon_captures(gs_account account);
   void add_user(gs_account account, PoolId id);
   // Without users the pool is gone: its memory can leave once its blocks are freed.
   void remove_user(PoolId id);

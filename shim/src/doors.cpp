@@ -336,10 +336,10 @@ void Governor::unpark_others(uint32_t id) {
   pump();
 }
 
-bool Governor::iterating_past_profile(uint32_t id) {
+bool Governor::iterating_past_profile(uint32_t id, bool unhindered) {
   Lock lock(mutex_);
   const Account& a = accounts_[id];
-  return a.open && !a.alone;
+  return a.open && !a.alone && !(unhindered && a.waiting_threads > 0);
 }
 
 }  // namespace gpushare

@@ -49,7 +49,7 @@ void Heap::settle_for(const Allocation& made) {
   bool quick = turn.owns_lock();
   if (quick) {
     std::lock_guard lock(mutex_);
-    quick = pending_.before_unmapping.empty();
+    quick = !pending_.waits_on_cpu(stream());
   }
   if (turn.owns_lock() && !quick) turn.unlock();
   std::exception_ptr failure;

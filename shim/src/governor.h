@@ -165,7 +165,8 @@ class Governor {
   void look_at_doors();
   void look_at_doors_until(uint64_t end_ns);
   uint64_t next_look() const;
-  bool iterating_past_profile(uint32_t id);
+  // `unhindered`: and none of the job's threads waits here.
+  bool iterating_past_profile(uint32_t id, bool unhindered);
   std::string check();
 
  private:

@@ -126,7 +126,7 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   if (!work.empty()) {
     try {
       std::optional<GilReleased> released;
-      if (!work.before_unmapping.empty()) released.emplace();
+      if (work.waits_on_cpu(stream())) released.emplace();
       governor_->perform(work, account_, stream());
     } catch (...) {
       governor_->give_up(work, account_);
@@ -213,6 +213,8 @@ uint64_t Heap::block_around(const void* address, Span* span, uint64_t* offset) {
 }
 
 void Heap::trim() {
+  // What leaves in a capture can't be fenced: whoever got it could not wait for its last use.
+  if (counts_.captures.load(std::memory_order_relaxed)) return;
   try {
     reclaim(true);
   } catch (const DeviceFailure&) {

@@ -46,6 +46,10 @@ struct DeviceWork {
   std::vector<Fence> waits;             // on the device, for whoever used the memory before
 
   bool empty() const { return mappings.empty() && waits.empty(); }
+  // Whether Governor::perform will, for this stream.
+  bool waits_on_cpu(Stream stream) const {
+    return !before_unmapping.empty() || (stream == Fences::kGone && !waits.empty());
+  }
   void wait_for(uint32_t account, Batch batch);
   void merge(DeviceWork&& other);
 };

@@ -189,11 +189,23 @@ void Runtime::begin_capture(uint32_t account) {
   governor_.fences().close(account);
 }
 
-void Runtime::end_capture(uint32_t account) { governor_.account(account).captures.fetch_sub(1); }
+void Runtime::end_capture(uint32_t account) {
+  if (governor_.account(account).captures.fetch_sub(1) > 1) return;
+  std::set<uint32_t> late;
+  {
+    std::lock_guard lock(heaps_mutex_);
+    late.swap(late_arenas_[account]);
+  }
+  for (uint32_t arena : late) end_arena(account, arena);
+}
 
 void Runtime::end_arena(uint32_t account, uint32_t arena) {
   if (!arena) return;
   std::lock_guard lock(heaps_mutex_);
+  if (governor_.account(account).captures.load()) {  // what leaves now can't be fenced
+    late_arenas_[account].insert(arena);
+    return;
+  }
   for (auto it = heaps_.lower_bound({account, arena, 0}); it != heaps_.end();) {
     auto [id, a, stream] = it->first;
     if (id != account || a != arena) break;

@@ -45,7 +45,7 @@ class Runtime {
   // meanwhile names an arena; what it frees leaves the job later.
   void begin_capture(uint32_t account);
   void end_capture(uint32_t account);
-  // The graph is gone: its memory can leave.
+  // The graph is gone: its memory can leave, once the account captures no other.
   void end_arena(uint32_t account, uint32_t arena);
   // Its blocks that are in use; just these are from now on. Throws DeviceFailure: it is not set
   // back, but blocks that other streams use may have been freed; std::logic_error: these are not
@@ -95,6 +95,7 @@ class Runtime {
   std::map<Key, std::unique_ptr<Heap>> heaps_;
   // Of streams and graphs that are gone; their blocks may not be.
   std::vector<std::unique_ptr<Heap>> ended_;
+  std::map<uint32_t, std::set<uint32_t>> late_arenas_;  // of accounts: to end with their captures
   std::atomic<uint64_t> heaps_version_;
   std::mutex streams_mutex_;
   std::map<Stream, uint32_t> job_of_;

@@ -66,14 +66,18 @@ void sample(Runtime& r, uint64_t slice_ns) {
   Telemetry& t = r.telemetry();
   uint32_t advancing = 0, past_profile = 0;
   std::vector<uint32_t> under_way;
+  bool on_gpu = r.governor().asynchronous();
   uint64_t jobs = t.header(kJobs);
   for (uint32_t a = 1; a <= jobs; ++a) {
     t.add(a, kCpuNs, spent[a]);
     bool profiled = t.slot(a, kProfiled) && t.slot(a, kState) != kEnded;
     past_profile += profiled;
-    if (spent[a] && r.governor().iterating_past_profile(a)) under_way.push_back(a);
+    // A GPU computes while the job's CPU sleeps, and the CPU may turn while the GPU waits.
+    if ((on_gpu || spent[a]) && r.governor().iterating_past_profile(a, on_gpu))
+      under_way.push_back(a);
   }
-  for (uint32_t a : under_way) advancing += advances(spent[a], slice_ns, under_way.size());
+  for (uint32_t a : under_way)
+    advancing += on_gpu || advances(spent[a], slice_ns, under_way.size());
   if (past_profile >= 2) t.header(kEligibleNs, t.header(kEligibleNs) + slice_ns);
   if (advancing >= 2) t.header(kOverlapNs, t.header(kOverlapNs) + slice_ns);
 }

@@ -13,6 +13,7 @@
 #include "../src/devices/cuda.h"
 #include "../src/runtime.h"
 #include "check.h"
+#include "fake_cuda/driver.h"
 #include "fake_cuda/fake_cuda.h"
 
 using namespace gpushare;
@@ -250,6 +251,39 @@ void an_arena_that_is_gone(const Driver& driver) {
   m.restore(nothing);
 }
 
+// What a job gives up while it captures can't be fenced, so it stays its own until the end: nobody
+// else is told of an error of the device.
+void nothing_leaves_in_a_capture(const Driver& driver) {
+  Machine m(driver);
+  constexpr uint32_t kOther = 2;
+  CHECK(m.runtime.governor().begin_job(1) == kOther);
+  m.runtime.begin_stream(kOther, number(m.streams[1]));
+  auto other_gets = [&](uint64_t pages) {
+    try {
+      void* block = m.runtime.allocate(pages * kPage, kOther, number(m.streams[1]), true);
+      CHECK(m.runtime.release(block));
+    } catch (const OutOfMemory&) {
+      return false;
+    }
+    return true;
+  };
+  CHECK(m.runtime.release(m.take(200 * kPage)));      // stays the graph's
+  CHECK(m.runtime.release(m.take(kPage / 2, 0, 0)));  // stays, as a page of a region
+  uint64_t held = m.runtime.governor().account(kJob).held;
+  CHECK(held > 200);
+  m.runtime.begin_capture(kJob);
+  CHECK(cuStreamBeginCapture_v2(m.streams[0], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == CUDA_SUCCESS);
+  m.runtime.end_arena(kJob, kArena);
+  m.runtime.trim(kJob);
+  CHECK(other_gets(512 - held) && !other_gets(512 - held + 1) && !other_gets(312));
+  CUgraph graph = nullptr;
+  CHECK(cuStreamEndCapture(m.streams[0], &graph) == CUDA_SUCCESS);
+  m.runtime.end_capture(kJob);
+  m.runtime.trim(kJob);
+  CHECK(other_gets(512));
+  m.runtime.end_job(kOther);
+}
+
 // What no arena has told of is not taken for its own.
 void blocks_of_nobody(const Driver& driver) {
   Machine m(driver);
@@ -277,6 +311,7 @@ int main() {
   used_elsewhere_is_waited_for(driver);
   the_sampler_is_at_it_too(driver);
   an_arena_that_is_gone(driver);
+  nothing_leaves_in_a_capture(driver);
   blocks_of_nobody(driver);
   puts("arenas: ok");
 }

@@ -17,7 +17,7 @@ from gpu_rows.workloads import WORKLOADS
 BENCH = Path(__file__).parent.parent.parent / "scripts" / "bench"
 TINY = {
     "resnet.py": "--width 4 --side 32",
-    "gpt.py": "--width 16 --depth 1 --length 8",
+    "gpt.py": "--width 24 --depth 1 --length 8 --vocabulary 64",
     "gan.py": "--width 2 --latent 4",
     "bert.py": "--width 16 --depth 1 --heads 2 --length 8",
     "gnmt.py": "--width 8 --depth 3 --length 4",

@@ -217,6 +217,12 @@ def test_missing_headers_are_named(cuda_build: Path, tmp_path: Path, monkeypatch
         cuda_toolchain.find()
     (wheel / "crt" / "host_defines.h").touch()
     assert cuda_toolchain.find().cuda_include == wheel
+    (wheel / "crt" / "host_defines.h").unlink()  # as CUDA 12's wheels have them
+    compilers = cuda_build / "nvidia" / "cuda_nvcc" / "include"
+    (compilers / "crt").mkdir(parents=True)
+    (compilers / "crt" / "host_defines.h").touch()
+    found = cuda_toolchain.find()
+    assert found.cuda_include == wheel and compilers in found.cuda_libraries_include
     (cuda_build / "torch" / "include" / cuda_toolchain._OF_CUDA_BUILDS[0]).unlink()
     with pytest.raises(BridgeError, match="it is a build without CUDA"):
         cuda_toolchain.find()
@@ -454,6 +460,52 @@ def test_a_lost_gpu_is_told_and_its_jobs_start_again_alone(real: SimpleNamespace
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [job["status"] for job in summary["jobs"]] == ["lost", "lost"]
     assert [[job["status"] for job in again["jobs"]] for again in summary["restarts"]] == [["ok"], ["ok"]]
+
+
+def test_a_job_that_catches_the_loss_of_the_gpu_is_not_passed_over(
+    real: SimpleNamespace, tmp_path: Path
+) -> None:
+    """It ends first, with an exit code of its own. Else the other one would be to blame, and stay out."""
+    jobs = [f"{HERE / 'breaks.py'} guarded other", f"{HERE / 'breaks.py'} other guarded"]
+    options = ["--device", "cuda", "--budget", "256MiB", "--restart", "--summary", "summary.json"]
+    done = console(real, tmp_path, "run", *jobs, *options)
+    told = done.stdout + done.stderr
+    assert "breaks met it first, but breaks-2 may as well have caused it" in done.stderr, told
+    assert done.returncode == 0, told
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [job["status"] for job in summary["jobs"]] == ["lost", "lost"]
+    assert [[job["status"] for job in again["jobs"]] for again in summary["restarts"]] == [["ok"], ["ok"]]
+
+
+WAITS_UNASKED = """
+import sys, time, torch
+torch.empty(1 << 20, device="cuda")
+if sys.argv[1] == "error":
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        torch.cuda.current_stream().synchronize()
+    finally:
+        torch.empty(1 << 20, device="cuda")
+time.sleep(1)
+"""
+
+
+def test_a_wait_that_a_script_has_forbidden_is_its_own_failure(real: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS_UNASKED)
+    jobs = [f"{tmp_path / 'waits.py'} quiet", f"{tmp_path / 'waits.py'} error"]
+    done = console(
+        real, tmp_path, "run", *jobs, "--device", "cuda", "--budget", "256MiB", "--summary", "s.json"
+    )
+    told = done.stdout + done.stderr
+    assert done.returncode == 1 and "waits-2: RuntimeError: called a synchronizing CUDA operation" in told, (
+        told
+    )
+    assert "sets CUDA's sync debug mode to 2" in done.stderr, told
+    assert "the GPU is lost" not in told and "could not leave" not in told, told
+    assert [job["status"] for job in json.loads((tmp_path / "s.json").read_text())["jobs"]] == [
+        "ok",
+        "failed",
+    ]
 
 
 def test_a_gpu_that_is_lost_to_a_job_alone_is_its_fault(real: SimpleNamespace, tmp_path: Path) -> None:

@@ -36,6 +36,16 @@ for _ in range(2):
     optimizer.step()
     print(len(marks))
 """
+INFERENCE = """
+seen = []
+model.weight.register_hook(lambda _: seen.append(torch._C._is_multithreading_enabled()))
+torch.autograd.set_multithreading_enabled(False)
+for gradients in (lambda loss: loss.backward(), lambda loss: torch.autograd.grad(loss, model.weight)):
+    with torch.inference_mode(False):
+        assert torch._C._is_multithreading_enabled(), "torch sets it"
+        gradients(model(torch.ones(2, 4)).sum())
+print(seen)
+"""
 
 # The class stands for torch's, whose graphs need a GPU.
 REPLAYS = """
@@ -92,3 +102,7 @@ def test_gradients_beside_an_optimizer_are_none() -> None:
 def test_a_replay_of_a_captured_step_ends_an_iteration(end: str) -> None:
     looped = ["replay", "2", "replay", "2", "replay", "3", "replay", "3"]
     assert marks(REPLAYS.replace("END", end)) == ["1", "1", *looped, "replay", "4"]
+
+
+def test_backward_stays_in_the_calling_thread_whatever_a_script_enters() -> None:
+    assert marks(INFERENCE) == ["[False,", "False]"]

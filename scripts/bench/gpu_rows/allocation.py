@@ -71,6 +71,10 @@ def compare(bench: Bench, options: str, row: Row) -> None:
                 row.figures[f"{what} {way} plain_ns"] = plain[way][what]
                 row.figures[f"{what} {way} gpushare_ns"] = ours[way][what]
                 row.figures[f"{what} {way} over_plain"] = ours[way][what] / plain[way][what]
+    for way in ("empty", "raw"):
+        over = [ratio for what, ratio in row.figures.items() if what.endswith(f" {way} over_plain")]
+        if over:
+            bench.target(row, f"by {way}, none costs more than torch's own", max(over) <= 1)
     if not bench.on_gpu:
         row.notes.append("plain: on a CPU it is the C library's allocator, not torch's caching one")
 

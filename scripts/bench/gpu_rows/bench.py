@@ -53,6 +53,11 @@ class Bench:
     def on_gpu(self) -> bool:
         return self.runner.device != "cpu"
 
+    def target(self, row: Row, claim: str, holds: bool) -> None:
+        """What is to be reached on a GPU; elsewhere its figure alone is told."""
+        if self.on_gpu:
+            row.claims[claim] = holds
+
     def job(self, name: str, steps: int, more: str = "") -> str:
         """A command line; of options that are given twice the last counts."""
         words = [workloads.command(name, self.settings.sizes), "--device", self.runner.device]

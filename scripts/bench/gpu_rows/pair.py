@@ -10,6 +10,7 @@ from .running import Ran
 from .timing import Together, together
 
 WHAT = "two jobs in a budget, in the larger peak alone, against one after the other"
+LEAST_STP = 0.98
 UNMANAGED = ("--policy", "unmanaged")
 
 
@@ -24,6 +25,7 @@ def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row)
         row.figures[f"alone_{number}_step_s"] = solo.step_s
     ran = bench.runner.gpushare([bench.job(name, bench.settings.many) for name in jobs], budget)
     shared(bench, ran, solos, row)
+    bench.target(row, f"at least {LEAST_STP} of one after the other", row.figures["stp"] >= LEAST_STP)
     row.part("unmanaged", lambda: unmanaged(bench, jobs, budget, solos, row))
     row.part("two plain processes", lambda: processes(bench, jobs, budget, solos, row))
 

@@ -9,7 +9,7 @@ FOLDER = ROOT / "scripts" / "bench" / "workloads"
 WORKLOADS = {
     "resnet50": "resnet.py --width 64 --side 224 --batch-size 64",
     "bert": "bert.py",
-    "gpt": "gpt.py --width 768 --depth 12 --length 1024 --batch-size 8",
+    "gpt": "gpt.py --width 768 --depth 12 --heads 12 --length 1024 --vocabulary 50257 --batch-size 8",
     "gnmt": "gnmt.py",
     "nasnet": "nasnet.py",
     "dcgan": "gan.py --width 64",

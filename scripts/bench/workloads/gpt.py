@@ -5,8 +5,7 @@ from arguments import parse
 from torch import nn
 from torch.nn import functional as F
 
-VOCABULARY, HEADS = 8192, 8
-args = parse(__doc__, batch_size=8, width=256, depth=6, length=256)
+args = parse(__doc__, batch_size=8, width=256, depth=6, length=256, vocabulary=8192, heads=8)
 
 
 class Block(nn.Module):
@@ -21,7 +20,7 @@ class Block(nn.Module):
         )
 
     def attend(self, x: torch.Tensor) -> torch.Tensor:
-        heads = [part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=2)]
+        heads = [part.unflatten(2, (args.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=2)]
         attended = F.scaled_dot_product_attention(*heads, is_causal=True)
         return F.dropout(self.project(attended.transpose(1, 2).flatten(2)), 0.1)
 
@@ -31,13 +30,13 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, width: int, depth: int, length: int) -> None:
+    def __init__(self, width: int, depth: int, length: int, vocabulary: int) -> None:
         super().__init__()
-        self.token = nn.Embedding(VOCABULARY, width)
+        self.token = nn.Embedding(vocabulary, width)
         self.position = nn.Embedding(length, width)
         self.blocks = nn.Sequential(*[Block(width) for _ in range(depth)])
         self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, VOCABULARY, bias=False)
+        self.head = nn.Linear(width, vocabulary, bias=False)
         nn.init.normal_(self.token.weight, std=0.02)
         self.head.weight = self.token.weight
 
@@ -47,10 +46,10 @@ class Decoder(nn.Module):
         return self.head(self.norm(self.blocks(hidden)))
 
 
-model = Decoder(args.width, args.depth, args.length).to(args.device)
+model = Decoder(args.width, args.depth, args.length, args.vocabulary).to(args.device)
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-4, betas=(0.9, 0.95))
 for step in range(args.steps):
-    tokens = torch.randint(VOCABULARY, (args.batch_size, args.length + 1)).to(args.device)
+    tokens = torch.randint(args.vocabulary, (args.batch_size, args.length + 1)).to(args.device)
     logits = model(tokens[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
     optimizer.zero_grad()

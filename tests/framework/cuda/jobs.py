@@ -213,6 +213,28 @@ def captures_steps(job: context.JobContext) -> None:
     iterations.end(job)
 
 
+def fails_to_capture(_: context.JobContext) -> None:
+    """As after a wait for the device in a capture: the driver does not end it. The script goes on."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    before = torch.cuda.memory_reserved()
+    assert fake.fake_cuda_fail(b"cuStreamEndCapture", U64(1), 901)
+    try:
+        with torch.cuda.graph(graph, stream=stream):
+            torch.empty(MIB, dtype=torch.uint8, device="cuda")
+    except RuntimeError as error:
+        assert "CUDA error" in str(error), error
+        ended = PTR()
+        assert fake.cuStreamEndCapture(PTR(stream.cuda_stream), ctypes.byref(ended)) == 0  # as the driver has
+    else:
+        raise AssertionError("the capture was to fail")
+    del graph
+    of_graph = torch.cuda.memory_reserved() - before
+    later = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda")
+    del later
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before + of_graph, "what is freed now can leave"
+
+
 def ends_the_capture(job: context.JobContext) -> None:
     line = job.values[cuda_run_ahead.Line]
     cuda_run_ahead.mark(job)
@@ -263,6 +285,7 @@ first.does(ends_the_capture)
 third = Job()  # has no side streams, whose marks would be counted
 third.does(runs_ahead)
 third.does(captures_steps)
+third.does(fails_to_capture)
 for job in (first, second, third):
     job.does(None)
 torch.cuda.synchronize()
