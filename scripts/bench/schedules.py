@@ -15,7 +15,8 @@ there who go first: a job must not wait longer than until these have ended and, 
 `reranked` are ranks that change at random, where those may be all others. Where some jobs are measured first, their
 set-ups wait for each other too: that this keeps to the same bound is measured here, and not proved. Two sorts of
 schedules are counted apart, since there a job may wait until others end, whatever the order, and be passed meanwhile:
-with a job whose memory was copied out, and with a budget that was cut below what all jobs need at once.
+with a job whose memory was copied out, and with a budget that was cut below what all jobs need at once (with wrong
+claims: more than they say).
 """
 
 import argparse
@@ -31,7 +32,7 @@ from typing import Any
 from common import conclude
 from drawn_schedules import RERANKED, Drawn, draw
 from simulated_sets import PAGE
-from waiting import UNTIL_THEY_END, bounds_s
+from waiting import UNTIL_THEY_END, bounds_s, largest_rise
 
 from gpushare.jobs import FIFO, ORDERS
 from gpushare.native.library import NativeError
@@ -144,7 +145,7 @@ def schedule(seed: int, subject: str, wrong: bool) -> Counter[str]:
 def note_waits(found: Counter[str], drawn: Drawn, engine: Watched, outcomes: Sequence[JobOutcome]) -> None:
     """How often jobs were passed, and the longest wait, as a part of the most that the rules allow."""
     least, most = int(engine.least_bytes), int(engine.most_bytes)
-    apart = found["with copies out"] or least < drawn.least
+    apart = found["with copies out"] or least < needed(drawn.jobs)
     passed = max(o.most_passed for o in outcomes)
     if apart:
         found[PASSED_APART] = passed
@@ -163,11 +164,15 @@ def note_waits(found: Counter[str], drawn: Drawn, engine: Watched, outcomes: Seq
     found[WAITS[UNTIL_THEY_END if apart else sort]] = math.ceil(100 * longest)
 
 
+def needed(jobs: Sequence[SimulatedJob]) -> float:
+    """By all at once: the largest iteration that there is, whatever was claimed, beside what all keep."""
+    return sum(job.residue_bytes for job in jobs) + max(map(largest_rise, jobs))
+
+
 def fits_beside_residues(jobs: list[SimulatedJob], index: int, budget: int) -> bool:
     """Whether the job's largest iteration has room while the others are at their doors."""
     one = jobs[index]
-    most = max(one.vary(n).held for n in range(one.iterations))
-    peak = one.residue_bytes + most * (one.peak_bytes - one.residue_bytes)
+    peak = one.residue_bytes + largest_rise(one)
     return peak + PAGE + sum(j.residue_bytes for j in jobs if j is not one) <= budget
 
 

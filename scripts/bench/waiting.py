@@ -47,11 +47,11 @@ class Ran:
         longest = max(self.job.vary(n).time for n in range(self.job.iterations))
         return longest * self.job.iteration_s / self.pace + self.outcome.memory_wait_s
 
-    @property
-    def rise_bytes(self) -> float:
-        """The most that an iteration holds beyond the residue."""
-        most = max(self.job.vary(n).held for n in range(self.job.iterations))
-        return most * (self.job.peak_bytes - self.job.residue_bytes)
+
+def largest_rise(job: SimulatedJob) -> float:
+    """The most that an iteration of the job holds beyond its residue, in bytes, whatever its curve claims."""
+    most = max(job.vary(n).held for n in range(job.iterations))
+    return most * (job.peak_bytes - job.residue_bytes)
 
 
 Budgets = tuple[int, int]  # the least and the most there was, in bytes
@@ -64,7 +64,7 @@ def _nothing(waits: Ran, other: Ran, budgets: Budgets) -> float:
 
 def _catches_up(waits: Ran, other: Ran, budgets: Budgets) -> float:
     least, most = budgets
-    granted = waits.seconds() * max(most / LEAST_SHARE, waits.rise_bytes)
+    granted = waits.seconds() * max(most / LEAST_SHARE, largest_rise(waits.job))
     return min(other.seconds(), granted / (least / LEAST_SHARE))
 
 

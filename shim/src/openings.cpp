@@ -40,11 +40,24 @@ double Governor::least_granted(const Account& a) const {
   return least ? least->granted : 0;
 }
 
+// A set-up waits until others have been measured. Who is to be measured goes as the first of those
+// that wait for it, or whoever goes before it would pass them too.
+int64_t Governor::rank_of(const Account& a) const {
+  int64_t rank = a.rank;
+  if (a.curve.known()) return rank;
+  for (const Waiter* w : memory_waiters_) {
+    const Account& o = accounts_[w->id];
+    if (o.setting_up.load(std::memory_order_relaxed)) rank = std::min(rank, o.rank);
+  }
+  return rank;
+}
+
 // Less than nought: `a` goes before `b`, whoever asked first.
 int Governor::compare(const Account& a, const Account& b) const {
   if (order_ == Order::kFair) return (a.granted > b.granted) - (a.granted < b.granted);
-  if (order_ == Order::kRanked) return (a.rank > b.rank) - (a.rank < b.rank);
-  return 0;
+  if (order_ != Order::kRanked) return 0;
+  int64_t of_a = rank_of(a), of_b = rank_of(b);
+  return (of_a > of_b) - (of_a < of_b);
 }
 
 // Whether `a` starts only where no iteration of `b` is open. The other way round it may be

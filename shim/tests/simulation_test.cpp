@@ -399,6 +399,30 @@ void the_lowest_rank_goes_first() {
   CHECK(s.look(b) == Answer::kGo && s.look(a) == Answer::kWaits);
 }
 
+// A set-up waits until another job has been measured, which is behind in rank of one that has long
+// been: were it to wait for that one's end, the set-up would, although it goes first as well.
+void who_is_measured_goes_as_those_that_wait_for_it() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t high = begin(s, 60), low = s.begin_job({}, {}, 0);
+  s.set_order(Order::kRanked, 0);
+  s.set_rank(high, -1);
+  auto iterates = [&] {
+    CHECK(s.hold(low, 20) == Answer::kGo);
+    s.free_down_to(low, 5);
+  };
+  CHECK(s.door(low) == Answer::kGo && s.door(high) == Answer::kWaits);
+  iterates();
+  CHECK(s.door(low) == Answer::kWaits && s.look(high) == Answer::kGo);
+  CHECK(s.door(high) == Answer::kGo);  // again before it
+  uint32_t newcomer = s.begin_job({}, {}, 0);
+  s.set_rank(newcomer, -1);
+  CHECK(s.hold(newcomer, 3) == Answer::kWaits);
+  CHECK(s.door(high) == Answer::kWaits && s.look(low) == Answer::kGo);
+  iterates();
+  CHECK(s.door(low) == Answer::kWaits);
+  CHECK(s.look(newcomer) == Answer::kGo && s.look(high) == Answer::kGo);
+}
+
 // Where it could start at once beside the other, who is behind in rank does not pass.
 void nobody_passes_who_goes_first() {
   Simulation s(Policy::kZico, kPage, 150);
@@ -532,6 +556,7 @@ int main() {
   a_start_is_planned_anew_where_others_are_late();
   a_plan_is_for_those_under_way();
   the_lowest_rank_goes_first();
+  who_is_measured_goes_as_those_that_wait_for_it();
   nobody_passes_who_goes_first();
   the_order_is_fair_by_memory_and_time();
   a_newcomer_starts_at_the_least_that_another_was_granted();
