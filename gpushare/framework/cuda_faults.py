@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 
-from gpushare.framework import cuda_waits
 from gpushare.native import shim
 
 # What torch raises for an error of the device itself; what it refuses by itself is a plain RuntimeError.
@@ -22,9 +21,9 @@ def lost() -> str | None:
     if shim.device() < 0 or not torch.cuda.is_initialized():
         return None
     try:
-        with cuda_waits.allowed():
-            torch.cuda.current_stream().synchronize()
-            torch.cuda.synchronize()
+        # By an event: a script may have forbidden to wait for a stream (`torch.cuda.set_sync_debug_mode`).
+        torch.cuda.current_stream().record_event().synchronize()
+        torch.cuda.synchronize()
     except _OF_THE_DEVICE as error:
         # A capture that broke off is the job's own affair.
         return None if "captur" in str(error) else f"{type(error).__name__}: {error}"

@@ -8,6 +8,8 @@ passes the door itself.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -35,7 +37,8 @@ def watch(kind: Any) -> None:
 
     @functools.wraps(begin)
     def capture_begin(self: Any, *args: Any, **named: Any) -> None:
-        begin(self, *args, **named)
+        with _told(ends=0):
+            begin(self, *args, **named)
         iterations.capture_begins()
 
     @functools.wraps(end)
@@ -43,12 +46,8 @@ def watch(kind: Any) -> None:
         _end_iterations.discard(self)
         if iterations.capture_ends():
             _end_iterations.add(self)
-        try:
+        with _told(ends=1):
             end(self)
-        except RuntimeError:
-            if job := context.current():
-                bridge.abandon_captures(job.account)
-            raise
 
     @functools.wraps(replay)
     def replayed(self: Any) -> None:
@@ -61,6 +60,22 @@ def watch(kind: Any) -> None:
 
     kind.capture_begin, kind.replay = capture_begin, replayed
     setattr(kind, end_name, capture_end)
+
+
+@contextmanager
+def _told(*, ends: int) -> Iterator[None]:
+    """Have the allocator know what became of a capture where torch fails before it tells: before 2.13.
+
+    :param ends: how many captures are over after it.
+    """
+    job = context.current()
+    under_way = bridge.captures(job.account) if job else 0
+    try:
+        yield
+    except RuntimeError:
+        if job:
+            bridge.abandon_captures(job.account, under_way - ends)
+        raise
 
 
 def enter(job: context.JobContext) -> None:

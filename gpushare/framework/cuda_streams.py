@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from gpushare.framework import cuda_waits
 from gpushare.isolation import context
 from gpushare.native import shim
 from gpushare.native.word import Word
@@ -35,8 +34,7 @@ def make(account: int) -> torch.cuda.ExternalStream:
 def end(stream: torch.cuda.ExternalStream) -> None:
     """Give the stream up; what it was given is waited for. The driver keeps it, since what outlives the job may
     still name it: pinned memory, events, a daemon thread."""
-    with cuda_waits.allowed():
-        stream.synchronize()
+    stream.record_event().synchronize()  # a script may have forbidden to wait for a stream
     shim.stream_end(stream.cuda_stream)
 
 

@@ -201,9 +201,9 @@ class JobRunner:
     def _finish(self, outcome: Outcome) -> None:
         """Whatever became of it: the account ends, who is queued goes on, and the parent is told."""
         try:
+            _ask_device(outcome)
             job, self._job = self._job, None  # nothing of it is kept
             if job:
-                _ask_device(outcome)
                 self._give_up(job, outcome)
             else:
                 self._close_outputs()
@@ -259,7 +259,10 @@ def _ask_device(outcome: Outcome) -> None:
     """Whoever is interrupted does not wait for the device."""
     if outcome.status == "interrupted":
         return
-    outcome.device_lost = cuda_faults.lost()
+    try:
+        outcome.device_lost = cuda_faults.lost()
+    except BaseException as error:  # the job ends all the same
+        outcome.message = outcome.message or f"{type(error).__name__}: {error}"
     if outcome.device_lost and outcome.status == "failed":
         outcome.status, outcome.message = "lost", outcome.message or outcome.device_lost
 

@@ -24,7 +24,11 @@ def groups(run: Run) -> list[list[int]]:
     lost = [index for index, result in enumerate(run.results) if result.status == "lost"]
     if run.culprit is not None:
         return [lost] if lost else []
-    return [[index] for index in lost] if len(lost) > 1 else []
+    may_be_anothers = len(lost) > 1 or run.device_lost_by not in (
+        None,
+        *lost,
+    )  # one that ended well met it first
+    return [[index] for index in lost] if may_be_anothers else []
 
 
 def plan_for(run: Run, group: Sequence[int]) -> RunPlan:

@@ -54,6 +54,7 @@ class Run:
         self.profiles: dict[int, Profile] = {}
         self.host_died = False
         self.culprit: int | None = None  # the job that ended the host, if that is known
+        self.device_lost_by: int | None = None  # the job that met the loss first
         self.scheduler_cpu_s: float | None = None  # once all jobs have ended
         self.yields: dict[str, Any] = {}  # `scheduling.pace.Yields.to_json`, once all jobs have ended
         self.queued: list[Wait] = []  # of jobs before they began
@@ -237,6 +238,7 @@ class Run:
             return
         self.host_died = True
         result = self.results[index]
+        self.device_lost_by = index
         running = [r.name for r in self.results if r.status == "running"]
         if running:
             blame = f"{result.name} met it first, but {', '.join(running)} may as well have caused it"

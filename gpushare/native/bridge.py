@@ -30,7 +30,15 @@ def clear_workspaces(account: int) -> bool:
     return _bridge is not None and bool(_bridge.gpushare_bridge_clear_workspaces(account))
 
 
-def abandon_captures(account: int) -> None:
-    """The end of a capture of the account has failed. What is captured no longer keeps its memory from others."""
+def captures(account: int) -> int:
+    """How many captures of the account the calling thread has under way, as far as torch has told."""
+    return int(_bridge.gpushare_bridge_captures(account)) if _bridge is not None else 0
+
+
+def abandon_captures(account: int, keep: int) -> None:
+    """The last one has failed to begin or to end: it no longer keeps the account's memory from others.
+
+    :param keep: how many of the calling thread's are still under way.
+    """
     if _bridge is not None:
-        _bridge.gpushare_bridge_abandon_captures(account)
+        _bridge.gpushare_bridge_abandon_captures(account, max(0, keep))

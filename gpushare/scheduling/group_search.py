@@ -33,7 +33,8 @@ class GroupSearch:
         if alike(rates, self._in_vain):
             return None
         found = best_groups(rates, reading.off)
-        self._in_vain = {} if found else rates
+        by_a_closer_look = found or best_groups(rates, dict.fromkeys(rates, 0.0))
+        self._in_vain = {} if by_a_closer_look else rates
         if not found or found.groups == self.groups:
             return None
         measured, at = self._measured.get(found.groups, (math.inf, {}))
@@ -42,6 +43,10 @@ class GroupSearch:
             return None
         self.groups, self._at, self._even = found.groups, rates, evenness(rates, reading.off)
         return believed
+
+    def forget(self) -> None:
+        """There are no groups; what was measured of these still counts."""
+        self.groups = ()
 
     def worth(self, reading: Reading) -> float:
         """Of `groups`, as this was measured of them: their efficiency, or nothing if they put some jobs off."""

@@ -192,6 +192,10 @@ class Pace:
     def _take(self, now_s: float, name: str) -> None:
         """Run in this mode until another one is better."""
         self._home = name
+        self._modes[name].readings.clear()
+        if name != GROUPS and GROUPS in self._modes and self._modes[GROUPS].measured == 0.0:
+            del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
+            self._search.forget()
         self._fresh = self._modes[name].measured is None
         self._windows_here, self._reference = 0, 0.0
         self._switch(now_s, name)
@@ -233,7 +237,7 @@ class Pace:
         self._look_for_groups(self._home, reading)
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0 or not self._here()
-        undecided = other and self._modes[other].readings
+        undecided = other and self._here() and self._modes[other].readings
         if other and may_leave and not undecided and self._believed(other) > self._here() * _MARGIN:
             self._leave_for(now_s, other)
             return

@@ -79,9 +79,10 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
   virtual void markCaptureBegin(c10::DeviceIndex device);
   virtual void markCaptureEnd(c10::DeviceIndex device);
 
-  // To be called where the end of a capture has failed: torch 2.11 asks the driver first, and then
-  // tells nobody.
-  void abandon_captures(gs_account account) { pools_.abandon_captures(account); }
+  // Where the begin or the end of a capture has failed: torch 2.11 tells of a capture before the
+  // driver begins it, and asks the driver for its end before it tells of that.
+  int captures(gs_account account) { return pools_.captures(account); }
+  void abandon_captures(gs_account account, int keep) { pools_.abandon_captures(account, keep); }
 
   // States of a pool, for graphs that are recorded behind others; see checkpoints.cpp.
   std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,

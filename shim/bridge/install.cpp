@@ -45,7 +45,12 @@ extern "C" __attribute__((visibility("default"))) const char* gpushare_bridge_in
   return nullptr;
 }
 
+// See Pools.
+extern "C" __attribute__((visibility("default"))) int gpushare_bridge_captures(gs_account account) {
+  return installed ? installed->captures(account) : 0;
+}
+
 extern "C" __attribute__((visibility("default"))) void gpushare_bridge_abandon_captures(
-    gs_account account) {
-  if (installed) installed->abandon_captures(account);
+    gs_account account, int keep) {
+  if (installed) installed->abandon_captures(account, keep);
 }

@@ -35,7 +35,7 @@ void Pools::begin(gs_account account, PoolId id, Filter filter, bool captures) {
   if (captures) gs_capture_begin(account);
   Routes& routes = routes_[account];
   std::lock_guard lock(routes.mutex);
-  routes.all.push_back({id, arena, std::move(filter), captures});
+  routes.all.push_back({id, arena, std::move(filter), captures, std::this_thread::get_id()});
   routes.count.fetch_add(1, std::memory_order_release);
 }
 
@@ -55,13 +55,21 @@ void Pools::end(PoolId id) {
   if (captured) gs_capture_end(pool->account);
 }
 
-void Pools::abandon_captures(gs_account account) {
+int Pools::captures(gs_account account) {
   Routes& routes = routes_[account];
-  size_t gone;
+  std::lock_guard lock(routes.mutex);
+  return static_cast<int>(std::ranges::count_if(routes.all, &Route::is_capture_here));
+}
+
+void Pools::abandon_captures(gs_account account, int keep) {
+  Routes& routes = routes_[account];
+  int gone = 0;
   {
     std::lock_guard lock(routes.mutex);
-    gone = std::erase_if(routes.all, [](const Route& r) { return r.captures; });
-    routes.count.fetch_sub(static_cast<int>(gone), std::memory_order_release);
+    int seen = 0;
+    gone = static_cast<int>(std::erase_if(
+        routes.all, [&](const Route& r) { return r.is_capture_here() && ++seen > keep; }));
+    routes.count.fetch_sub(gone, std::memory_order_release);
   }
   for (; gone > 0; --gone) gs_capture_end(account);
 }

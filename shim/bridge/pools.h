@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "gpushare.h"
@@ -37,8 +38,11 @@ class Pools {
   // account captures a graph until end(). Throws c10::Error: the pool is another account's.
   void begin(gs_account account, PoolId id, Filter filter, bool captures);
   void end(PoolId id);
-  // Captures of the account that torch has not ended, nor will: no more goes to their pools.
-  void abandon_captures(gs_account account);
+  // Captures of the calling thread that are under way, as far as torch has told.
+  int captures(gs_account account);
+  // The latest of these, all but `keep`, which torch has not ended nor will: no more goes to their
+  // pools.
+  void abandon_captures(gs_account account, int keep);
   void add_user(gs_account account, PoolId id);
   // Without users the pool is gone: its memory can leave once its blocks are freed.
   void remove_user(PoolId id);
@@ -52,6 +56,9 @@ class Pools {
     gs_arena arena;
     Filter filter;
     bool captures;
+    std::thread::id thread;
+
+    bool is_capture_here() const { return captures && thread == std::this_thread::get_id(); }
   };
   struct Routes {
     std::atomic<int> count{0};

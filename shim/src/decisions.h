@@ -32,6 +32,7 @@ class WaitReasons {
   void end(uint64_t now_ns);
   uint64_t ns(Why why) const { return ns_[why]; }
   uint64_t since_ns() const { return since_ns_; }  // for what keeps it now
+  Why why() const { return shut_.why; }
   Shut longest() const;
 
  private:

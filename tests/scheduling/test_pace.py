@@ -74,9 +74,13 @@ class Contending:
     of a pair, where only one is named."""
 
     def __init__(
-        self, jobs: int, slowed: Mapping[tuple[int, int], float], forecast: float | None = None
+        self,
+        jobs: int,
+        slowed: Mapping[tuple[int, int], float],
+        forecast: float | None = None,
+        solo_s: float = 0.05,
     ) -> None:
-        self.pace, self.now_s, self.phase = Pace(), 0.0, (0,)
+        self.pace, self.now_s, self.phase, self.solo_s = Pace(), 0.0, (0,), solo_s
         self.slowed = {**{(j, i): f for (i, j), f in slowed.items()}, **slowed}
         self.forecast = forecast
         self.done = dict.fromkeys(range(1, jobs + 1), 1e-6)
@@ -96,7 +100,7 @@ class Contending:
     def run(self, seconds: float) -> None:
         end_s = self.now_s + seconds
         while self.now_s < end_s:
-            jobs = {a: Progress(done, 0.05, self.phase) for a, done in self.done.items()}
+            jobs = {a: Progress(done, self.solo_s, self.phase) for a, done in self.done.items()}
             tried, lost_s = self.pace.on_trial, self.pace.yields.lost_s
             mode = self.pace.look(
                 self.now_s, jobs, lambda counted: {"zico": self.forecast or float(len(counted)), TURNS: 1.0}
@@ -112,7 +116,7 @@ class Contending:
             self.spent_s[mode] = self.spent_s.get(mode, 0.0) + passed_s
             self.efficiency_s += efficiency([*rates.values()]) * passed_s
             for a, rate in rates.items():
-                self.done[a] += rate * passed_s / 0.05
+                self.done[a] += rate * passed_s / self.solo_s
 
 
 class InGroups(Contending):
@@ -400,6 +404,39 @@ def test_groups_that_put_a_job_off_are_not_kept_however_much_they_yield() -> Non
     assert GROUPS in jobs.taken and jobs.pace.mode == "zico"
     assert efficiency([*in_groups.values()]) > 1.1 * efficiency([*jobs.rates("zico").values()])
     assert jobs.spent_s[GROUPS] < 10
+
+
+def test_groups_that_were_left_in_the_middle_of_a_trial_s_repeats_are_left_all_the_same() -> None:
+    jobs = InGroups(3, {(1, 3): 1.5}, {1: 0.5, 2: 0.9, 3: 0.5})  # about as good as side by side
+
+    def between_two_trials() -> bool:
+        return jobs.pace.mode == GROUPS and bool(jobs.pace._modes["zico"].readings)
+
+    while not between_two_trials():
+        jobs.run(0.5)
+        assert jobs.now_s < 2000
+    jobs.in_groups = {1: 0.1, 2: 0.9, 3: 1.0}
+    before_s = jobs.spent_s[GROUPS]
+    jobs.run(300)
+    assert jobs.pace.mode != GROUPS and jobs.spent_s[GROUPS] - before_s < 30
+
+
+def test_groups_that_put_a_job_off_may_be_good_for_what_the_jobs_do_next() -> None:
+    slowed, fair = {(1, 3): 3.0, (1, 2): 0.2, (2, 3): 0.2}, {1: 0.45, 2: 0.8, 3: 0.45}
+    jobs = InGroups(3, slowed, {1: 0.25, 2: 1.0, 3: 0.25})
+    jobs.run(60)
+    assert GROUPS in jobs.taken and jobs.pace.mode == "zico"
+    jobs.slowed = {pair: 2 * part for pair, part in jobs.slowed.items()}
+    jobs.in_groups, jobs.phase = fair, (1,)
+    jobs.run(60)
+    assert jobs.pace.mode == GROUPS
+
+
+@pytest.mark.parametrize("solo_s", [0.05, 0.1, 0.3, 1.0])
+def test_a_first_look_that_is_not_close_does_not_decide_that_there_are_no_groups(solo_s: float) -> None:
+    jobs = Contending(3, {(1, 3): 8.0, (1, 2): 0.7, (2, 3): 0.7}, solo_s=solo_s)
+    jobs.run(1000)
+    assert jobs.spent_s.get(GROUPS, 0.0) > 400
 
 
 def test_of_equal_jobs_that_advance_in_turns_none_is_put_off() -> None:

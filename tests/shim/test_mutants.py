@@ -296,7 +296,7 @@ MUTANTS = [
         "return block_at(address, span).bytes > 0;",
     ),
     ("cuda_programs", "heap.cpp", "if (!unsettled_.load(std::memory_order_acquire)) return", "return"),
-    ("simulation", "openings.cpp", "rank = std::min(rank, o.rank);", ";"),
+    ("simulation", "openings.cpp", "rank = std::min(rank, accounts_[w->id].rank);", ";"),
     ("leases", "segments.cpp", "if (moved >= split) end_at(i);", ""),
     ("leases", "segments.cpp", "    moved = 0;\n", ""),
     ("leases", "judge.cpp", "std::max(o.held.load(), o.lease)", "o.held.load()"),
