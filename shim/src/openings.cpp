@@ -40,8 +40,8 @@ double Governor::least_granted(const Account& a) const {
   return least ? least->granted : 0;
 }
 
-// A set-up waits a while until others have been measured. Who is to be measured goes as the first of
-// those that wait for that, or whoever goes before it would pass them too.
+// A set-up waits a while until others have been measured. Who is to be measured goes as the first
+// of those that wait for that, or whoever goes before it would pass them too.
 int64_t Governor::rank_of(const Account& a) const {
   int64_t rank = a.rank;
   if (a.curve.known()) return rank;
