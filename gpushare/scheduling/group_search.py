@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gpushare.scheduling.groups import Groups, Rates, as_even, best_groups, evenness
+from gpushare.scheduling.groups import Groups, Rates, best_groups, is_fair
 from gpushare.scheduling.meter import Reading
 
 _ALIKE = 0.1  # of a rate: what windows of the same jobs differ by
@@ -17,7 +17,7 @@ class GroupSearch:
     def __init__(self) -> None:
         self.groups: Groups = ()
         self._at: Rates = {}  # the rates that these were found by
-        self._even = 0.0  # of them
+        self._off: Rates = {}  # how far these may be off
         self._measured: dict[Groups, tuple[float, Rates]] = {}  # worth, and the rates that they were found by
         self._in_vain: Rates = {}  # of the last search that found none
 
@@ -41,7 +41,7 @@ class GroupSearch:
         believed = min(found.efficiency, measured) if alike(rates, at, _SAME) else found.efficiency
         if believed <= least:
             return None
-        self.groups, self._at, self._even = found.groups, rates, evenness(rates, reading.off)
+        self.groups, self._at, self._off = found.groups, rates, reading.off
         return believed
 
     def forget(self) -> None:
@@ -50,7 +50,8 @@ class GroupSearch:
 
     def worth(self, reading: Reading) -> float:
         """Of `groups`, as this was measured of them: their efficiency, or nothing if they put some jobs off."""
-        worth = reading.measured if as_even(reading.rates, reading.off, self._even) else 0.0
+        fair = is_fair(reading.rates, reading.off, (self._at, self._off))
+        worth = reading.measured if fair else 0.0
         self._measured[self.groups] = worth, self._at
         return worth
 

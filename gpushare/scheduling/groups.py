@@ -11,8 +11,9 @@ be best on the way are taken (three that slow each other down may gain what two 
 more: the mode is measured as any other (`scheduling.pace`).
 
 Who takes turns advances by its part of the time only, and who is in no group all the time. That is fair where it was
-the others of the group that slowed it down. Groups that make the jobs' shares less even than they are side by side are
-none: of equal jobs, which noise alone tells apart, one would be put off for another.
+the others of the group that slowed it down. Groups that slow a job down, and make the jobs' shares less even than they
+are side by side, put it off: of equal jobs, which noise alone tells apart, one for another. Such groups are none where
+running side by side gains much; where it does not, the forecast may be as wrong about that, and they are measured.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _HALVINGS, _FAR = 60, 1e6
 _LEAST_RATE = 0.01
 _MOST = 0.98  # of what the others feel, that a symmetric share can be
 _CLEARLY = 1.001  # better: the fewer take turns the better
-_AS_EVEN = 0.85  # of the evenness before
+_AS_BEFORE = 0.85  # of a rate, or of how even they were
+_GAINS_MUCH = 1.25  # an efficiency
 _JOINED, _TRIED = 12, 8  # jobs that are slowed down most; pairs of groups at a time, likewise
 
 
@@ -53,12 +55,17 @@ def best_groups(rates: Rates, off: Rates) -> Found | None:
     accounts = sorted(rates)
     slowed = slowdowns([rates[account] for account in accounts])
     members = best = [[i] for i in range(len(accounts))]
-    most, even = efficiency(_forecast(best, slowed)), evenness(rates, off)
+    most, exactly = efficiency(_forecast(best, slowed)), dict.fromkeys(accounts, 0.0)
+    gains_much = most > _GAINS_MUCH
+
+    def may_be(forecast: Sequence[float]) -> bool:
+        return not gains_much or is_fair(dict(zip(accounts, forecast, strict=True)), exactly, (rates, off))
+
     while len(members) > 2 and (pairs := _worst_pairs(members, slowed)):
         joined = [_joined(members, i, j) for i, j in pairs]
         members = max(joined, key=lambda m: efficiency(_forecast(m, slowed)))
         forecast = _forecast(members, slowed)
-        if efficiency(forecast) > most * _CLEARLY and min(forecast) >= _AS_EVEN * even * max(forecast):
+        if efficiency(forecast) > most * _CLEARLY and may_be(forecast):
             best, most = members, efficiency(forecast)
     groups = (frozenset(accounts[i] for i in m) for m in best if len(m) > 1)
     in_order = tuple(sorted(groups, key=min))
@@ -75,9 +82,16 @@ def evenness(rates: Rates, off: Rates) -> float:
     return max(0.0, slowest / fastest) if fastest > max(0.0, slowest) else 1.0
 
 
-def as_even(rates: Rates, off: Rates, before: float) -> bool:
-    """Whether these jobs' shares may be about as even as they were before, by `evenness`."""
-    return evenness(rates, off) >= _AS_EVEN * before
+def is_fair(rates: Rates, off: Rates, before: tuple[Rates, Rates]) -> bool:
+    """Whether no job is put off: each is about as fast as it was before, or they are about as even.
+
+    :param off: how far each rate may be off; `before` has both of then.
+    """
+    were, were_off = before
+    fastest = {account: rate + were_off[account] for account, rate in were.items()}  # that it may have been
+    if all(rate + off[account] >= _AS_BEFORE * fastest[account] for account, rate in rates.items()):
+        return True
+    return evenness(rates, off) >= _AS_BEFORE * evenness(were, were_off)
 
 
 def slowdowns(rates: Sequence[float]) -> Matrix:
@@ -146,11 +160,11 @@ def _worst_pairs(members: list[list[int]], slowed: Matrix) -> list[tuple[int, in
 
 
 def _forecast(members: Sequence[Sequence[int]], slowed: Matrix) -> list[float]:
-    """Rates: each job runs its part of the time, beside one job of each other group."""
-    rates = []
+    """Rates, by indices of jobs: each runs its part of the time, beside one job of each other group."""
+    rates = [0.0] * len(slowed)
     for mine in members:
         for i in mine:
             others = (other for other in members if other is not mine)
             beside = sum(sum(slowed[i][j] for j in other) / len(other) for other in others)
-            rates.append(1 / (1 + beside) / len(mine))
+            rates[i] = 1 / (1 + beside) / len(mine)
     return rates
