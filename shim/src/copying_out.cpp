@@ -47,7 +47,7 @@ bool Governor::would_help(const Waiter& w, uint64_t more) const {
 
 // The waiter to copy out, one that helps another: of those at doors the job that began last, else
 // in an iteration one that holds more than it claimed, else the last to ask.
-Governor::Waiter* Governor::find_leaver() const {
+Waiter* Governor::find_leaver() const {
   auto helps = [&](const Waiter* w) {
     uint64_t held = accounts_[w->id].held.load(std::memory_order_relaxed);
     auto helped = [&](const Waiter* o) { return o->id != w->id && would_help(*o, held); };

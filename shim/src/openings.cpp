@@ -91,7 +91,7 @@ bool Governor::waits_for_turn_of_another(const Account& a, const Account& newcom
 // A turn lasts for a quantum, whoever has been granted less meanwhile; a higher rank ends it.
 bool Governor::has_quanta(int order) const { return order == 0 || order_ == Order::kFair; }
 
-std::vector<Governor::Waiter*> Governor::doors_in_order() const {
+std::vector<Waiter*> Governor::doors_in_order() const {
   std::vector<Waiter*> doors(door_waiters_.begin(), door_waiters_.end());
   if (order_ != Order::kFifo)
     std::ranges::stable_sort(doors, [&](const Waiter* a, const Waiter* b) {

@@ -211,8 +211,8 @@ void Simulation::note(uint32_t id) {
 }
 
 void Simulation::new_waiter(uint32_t id, uint64_t pages) {
-  jobs_[id].waiter = std::make_unique<Governor::Waiter>();
-  Governor::Waiter& w = *jobs_[id].waiter;
+  jobs_[id].waiter = std::make_unique<Waiter>();
+  Waiter& w = *jobs_[id].waiter;
   w.id = id;
   w.pages = pages;
   w.since_ns = now_ns();

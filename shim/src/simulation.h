@@ -68,7 +68,7 @@ class Simulation {
  private:
   using Range = std::pair<PageIndex, uint64_t>;
   struct Job {
-    std::unique_ptr<Governor::Waiter> waiter;
+    std::unique_ptr<Waiter> waiter;
     std::vector<Range> ranges;  // what it holds, the last taken last
     uint64_t most_passed = 0;
   };

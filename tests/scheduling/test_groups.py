@@ -99,12 +99,6 @@ def test_of_equal_jobs_none_is_put_off_for_another(rate: float, off: float, nois
         assert len(set(sizes.values())) == 1
 
 
-def test_who_is_slowed_down_most_may_gain_by_what_others_lose() -> None:
-    """The shares are more even than before: 0.14, 0.67 and 0.98 without."""
-    found = exactly({5: 1 / 7, 6: 2 / 3, 7: 0.98})
-    assert found and found.groups == (frozenset({5, 6}),)
-
-
 def test_how_even_shares_may_be() -> None:
     assert evenness({1: 0.4, 2: 0.8}, {1: 0.0, 2: 0.0}) == pytest.approx(0.5)
     assert evenness({1: 0.4, 2: 0.8}, {1: 0.05, 2: 0.05}) == pytest.approx(0.6)

@@ -1,0 +1,32 @@
+// A thread of a job that waits: at its door, or for memory. The governor has it in one of two
+// lists.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+
+#include "decisions.h"
+#include "telemetry.h"
+
+namespace gpushare {
+
+struct Waiter {
+  uint32_t id;
+  uint64_t pages;  // 0: at the door
+  uint64_t since_ns, granted_ns = 0;
+  uint64_t woken_ns = 0;                 // its thread runs again, and goes for the GIL
+  uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
+  bool done = false, refused = false, no_wait = false;
+  State before = kEmpty;  // what the job did when it began to wait for memory
+  bool first = false;     // of the job's threads at the door
+  WaitReasons reasons;
+  uint64_t predicted_ns = kNotPredicted;  // that it will wait
+  uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit
+  bool plans = false;   // its start; else it waits for an event
+  uint64_t look_ns = kNotPredicted;  // when that is planned for
+  uint64_t planned_for = 0;          // what kept it then, and beside whom
+  uint64_t in_vain = 0;              // how long until the next look at least
+  std::condition_variable wake;
+};
+
+}  // namespace gpushare
