@@ -104,11 +104,16 @@ class Meter:
         self._since: tuple[float, Work] = 0.0, {}
         self._begin: tuple[float, Work] | None = None  # of the window; None while the mode before ends
 
-    @property
-    def trial_s(self) -> float:
-        """How long it takes to measure another mode."""
+    def trial_s(self, doubt: float) -> float:
+        """How long it takes to measure another mode until it is in doubt by no more than that, or its window is full.
+
+        :param doubt: 0 or less for a full window.
+        """
         longest_s = max(self._solo_s)
-        return _SETTLING_ITERATIONS * longest_s + max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+        full_s = max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+        clear_s = sum(self._solo_s) / 2 / doubt if doubt > 0 else full_s  # see `read`; of even rates
+        early_s = max(_EARLY_S, _EARLY_ITERATIONS * longest_s)
+        return _SETTLING_ITERATIONS * longest_s + min(full_s, max(early_s, clear_s))
 
     def restart(self, jobs: Jobs) -> None:
         """These are the jobs from now on; a mode has to be taken next."""

@@ -35,6 +35,7 @@ _CHANGED = 0.15  # an efficiency that has moved by this share is that of other i
 _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
 _WINDOWS_OF_A_CHANGE = 4
 _CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
+_CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 _AS_MEASURED = (
     TURNS,
@@ -46,10 +47,14 @@ Forecast = Callable[[Collection[int]], Mapping[str, float]]
 
 @dataclass
 class _Mode:
-    """What is known of a mode for the jobs at hand. `believed` is a forecast, or what was measured long ago."""
+    """What is known of a mode for the jobs at hand: its efficiency now, as it is believed.
 
-    believed: float
-    measured: float | None = None
+    That is a forecast, or what was `measured`, moved by as much as the mode in force has moved since: where the jobs do
+    the same as before it is the machine that has changed, and it has for all modes.
+    """
+
+    worth: float
+    measured: bool = False
     tried: bool = False
     trials: int = 0
     readings: list[Reading] = field(default_factory=list)  # of its last trials, where these were close
@@ -65,7 +70,6 @@ class Pace:
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
         self._before: float | None = None  # efficiency of the mode that was left for a belief
-        self._scale = 1.0  # of what was measured to what was believed, of sharing modes
         self._stay, self._windows_left = _FIRST_STAY, 0
         self._windows_here, self._reference = 0, 0.0  # at home; its efficiency when it was taken
         self._phases: dict[int, tuple[int, ...]] = {}
@@ -138,9 +142,9 @@ class Pace:
         """Other jobs are there."""
         self._stop_trial(now_s)
         self._meter.restart(jobs)
-        self._stay, self._windows_left, self._scale, self._before = _FIRST_STAY, 0, 1.0, None
+        self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
         found = forecast(jobs.keys()) if len(jobs) > 1 else {}
-        self._modes = {name: _Mode(believed) for name, believed in found.items()}
+        self._modes = {name: _Mode(worth) for name, worth in found.items()}
         self._search = GroupSearch()
         self.mode = None
         if found:
@@ -155,35 +159,43 @@ class Pace:
         self._take(now_s, self._home)
 
     def _forget(self, names: list[str]) -> None:
-        beliefs = {name: self._believed(name) for name in names}
-        for name, believed in beliefs.items():
-            self._modes[name] = _Mode(believed)
-        self._scale = 1.0
+        self._modes |= {name: _Mode(self._modes[name].worth) for name in names}
 
     # Modes
 
-    def _believed(self, name: str) -> float:
-        mode = self._modes[name]
-        if mode.measured is not None:
-            return mode.measured
-        return mode.believed * (1.0 if name in _AS_MEASURED else self._scale)
-
     def _here(self) -> float:
-        return self._modes[self._home].measured or 0.0
+        home = self._modes[self._home]
+        return home.worth if home.measured else 0.0
 
     def _note(self, name: str, reading: Reading) -> None:
-        self._rescale(name, reading.measured)
         worth = self._search.worth(reading) if name == GROUPS else reading.measured
-        self._modes[name].measured, self._modes[name].tried = worth, True
+        for other, moved in self._others(name, worth).items():
+            self._modes[other].worth = moved
+        mode = self._modes[name]
+        mode.worth, mode.measured, mode.tried = worth, True, True
         self._known[name] = reading
 
-    def _rescale(self, name: str, measured: float) -> None:
-        if name not in _AS_MEASURED and self._modes[name].believed > 0:
-            self._scale = measured / self._modes[name].believed
+    def _others(self, name: str, worth: float) -> dict[str, float]:
+        """What the other modes are believed to be worth once this one is found to be worth so much."""
+        mode = self._modes[name]
+        others = {other: known.worth for other, known in self._modes.items() if other != name}
+        if worth <= 0 or mode.worth <= 0 or (mode.measured and name != self._home):
+            return others
+        return {
+            other: known * worth / mode.worth if mode.measured or self._are_alike(name, other) else known
+            for other, known in others.items()
+        }
+
+    def _are_alike(self, name: str, other: str) -> bool:
+        """Whether forecasts of both are wrong by as much, as far as is known."""
+        return not {name, other} & set(_AS_MEASURED) and not self._modes[other].measured
 
     def _best_other(self) -> str | None:
         others = [name for name in self._modes if name != self._home]
-        return max(others, key=self._believed, default=None)
+        return max(others, key=self._worth_of, default=None)
+
+    def _worth_of(self, name: str) -> float:
+        return self._modes[name].worth
 
     def _switch(self, now_s: float, name: str) -> None:
         self.mode = name
@@ -193,10 +205,11 @@ class Pace:
         """Run in this mode until another one is better."""
         self._home = name
         self._modes[name].readings.clear()
-        if name != GROUPS and GROUPS in self._modes and self._modes[GROUPS].measured == 0.0:
+        groups = self._modes.get(GROUPS)
+        if name != GROUPS and groups and groups.measured and groups.worth <= 0:
             del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
             self._search.forget()
-        self._fresh = self._modes[name].measured is None
+        self._fresh = not self._modes[name].measured
         self._windows_here, self._reference = 0, 0.0
         self._switch(now_s, name)
 
@@ -215,21 +228,20 @@ class Pace:
     def _judge_early(self, now_s: float, reading: Reading) -> None:
         """A clear case need not fill its window."""
         at_most = reading.measured + reading.doubt
-        self._rescale(self._home, at_most)
-        other = self._best_other()
-        if other and self._believed(other) > at_most * _MARGIN:
+        others = self._others(self._home, at_most)
+        if at_most < max(others.values(), default=0.0) * _CLEAR:
             self._note(self._home, reading)
             self._look_for_groups(self._home, reading)
-            self._leave_for(now_s, self._best_other() or other)
+            self._leave_for(now_s, self._best_other() or TURNS)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
-        fresh, first = self._fresh, self._modes[self._home].measured is None
+        fresh, first = self._fresh, not self._modes[self._home].measured
         changed = self._has_changed(reading)
+        self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
         if changed:
             self._forget([name for name in self._modes if name != self._home])
             self._reference, self._windows_here = reading.measured, 0
             self._stay, self._windows_left = _FIRST_STAY, 0
-        self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
         self._reference = self._reference or reading.measured
         self._fresh = False
         self._windows_here += 1
@@ -238,7 +250,7 @@ class Pace:
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0 or not self._here()
         undecided = other and self._here() and self._modes[other].readings
-        if other and may_leave and not undecided and self._believed(other) > self._here() * _MARGIN:
+        if other and may_leave and not undecided and self._worth_of(other) > self._here() * _MARGIN:
             self._leave_for(now_s, other)
             return
         self._before = None
@@ -254,7 +266,7 @@ class Pace:
             return
         if known and (known.readings or self._windows_left):
             return
-        least = max(1.0, self._here(), (known.measured or 0.0) if known else 0.0)
+        least = max(1.0, self._here(), known.worth if known and known.measured else 0.0)
         if believed := self._search.find(reading, least * _MARGIN):
             self._modes[GROUPS] = _Mode(believed)
 
@@ -266,7 +278,7 @@ class Pace:
     def _leave_for(self, now_s: float, other: str) -> None:
         """Another mode is better, as measured or believed."""
         self._lost_s += self._meter.lost_s(now_s, self._before)
-        self._before = self._here() if self._modes[other].measured is None else None
+        self._before = None if self._modes[other].measured else self._here()
         self._lengthen_stay()
         self._take(now_s, other)
 
@@ -290,11 +302,12 @@ class Pace:
         due = [name for name in self._modes if self._is_due(name)]
         if not due or not self._here():
             return None
-        name = max(due, key=self._believed)
+        name = max(due, key=self._worth_of)
         if GROUPS in self._modes:  # of three the one that seems worst would not be looked at again
-            name = min(due, key=lambda one: (self._modes[one].trials, -self._believed(one)))
-        lost_share = max(_LEAST_LOSS, 1 - self._believed(name) / self._here())
-        affordable = self._left_s >= lost_share * self._meter.trial_s + self._until_next_look_s
+            name = min(due, key=lambda one: (self._modes[one].trials, -self._worth_of(one)))
+        lost_share = max(_LEAST_LOSS, 1 - self._worth_of(name) / self._here())
+        trial_s = self._meter.trial_s(self._here() * _CLOSE - self._worth_of(name))
+        affordable = self._left_s >= lost_share * trial_s + self._until_next_look_s
         return name if affordable else None
 
     def _is_due(self, name: str) -> bool:
@@ -318,10 +331,9 @@ class Pace:
         found = mean(tried.readings)
         self._note(self.mode or self._home, found)
         self._look_for_groups(self.mode or self._home, found)
-        measured = tried.measured or 0.0
-        close = _CLOSE < measured / here < 1 / _CLOSE
+        close = _CLOSE < tried.worth / here < 1 / _CLOSE
         again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES
-        better = measured > here * _MARGIN and not again
+        better = tried.worth > here * _MARGIN and not again
         self._end_trial(now_s, better=better, for_long=not again)
         if again:
             tried.tried = False

@@ -16,7 +16,8 @@ from gpushare.scheduling.snapshot import GROUPS, TURNS
 class Jobs:
     """Jobs with another yield in each mode. `forecast` is what curves would say.
 
-    All have the same part in it, or, in a mode of `parts`, the first job that one and the rest what is left.
+    All have the same part in it, or, in a mode of `parts`, the first job that one and the rest what is left. The
+    machine does `speed` times as much per second.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Jobs:
         self.phase: tuple[int, ...] = ()
         self.now_s = 0.0
         self.late_s: Iterator[float] = itertools.repeat(0.0)  # each look
+        self.speed = 1.0
         self.done = dict.fromkeys(self.solo_s, 1e-6)  # they have begun
         self.spent_s: dict[str, float] = {}
         self.on_trial_s = self.lost_on_trial_s = self.shared_s = 0.0
@@ -48,7 +50,7 @@ class Jobs:
         self.switches += before != mode
         passed_s = self.pace.look_again_s + next(self.late_s)
         self.now_s += passed_s
-        rate = 1.0 if mode is None else self.yields[mode]
+        rate = self.speed * (1.0 if mode is None else self.yields[mode])
         first = self.parts.get(mode or "", 1 / len(self.solo_s))
         for account, solo_s in self.solo_s.items():
             part = first if account == 1 else (1 - first) / max(1, len(self.solo_s) - 1)
@@ -62,7 +64,7 @@ class Jobs:
         else:
             assert self.home is not None
             self.on_trial_s += passed_s
-            self.lost_on_trial_s += max(0.0, 1 - rate / self.yields[self.home]) * passed_s
+            self.lost_on_trial_s += max(0.0, 1 - rate / self.speed / self.yields[self.home]) * passed_s
 
     @property
     def work_s(self) -> float:
@@ -491,6 +493,26 @@ def test_what_the_jobs_do_may_change() -> None:
     assert jobs.home == TURNS
 
 
+def test_slow_first_moments_do_not_decide() -> None:
+    jobs = Jobs([0.1, 0.1], {"zico": 1.6, "waterwave": 1.59}, zico=1.35, waterwave=1.28)
+    jobs.speed = 0.5
+    jobs.run(0.8)
+    jobs.speed = 1.0
+    jobs.run(60)
+    assert TURNS not in jobs.spent_s
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 10, 40])
+def test_a_machine_that_slows_down_slows_down_all_modes(seconds: float) -> None:
+    jobs = Jobs([0.1, 0.1], {"zico": 1.6, "waterwave": 1.59}, zico=1.2, waterwave=1.15)
+    jobs.run(20)
+    jobs.speed = 0.6
+    jobs.run(seconds)
+    jobs.speed = 1.0
+    jobs.run(60)
+    assert jobs.spent_s.get(TURNS, 0) < 5
+
+
 def test_another_phase_makes_beliefs_of_what_was_measured() -> None:
     jobs = Jobs([0.01, 0.02], {"zico": 2.0}, zico=0.8)
     jobs.run(60)
@@ -544,6 +566,16 @@ def test_it_looks_closely_only_while_a_verdict_is_near() -> None:
     assert jobs.pace.look_again_s == CLOSE_LOOK_S
     jobs.run(10)
     assert jobs.pace.look_again_s == LOOK_S
+
+
+def test_a_clear_case_is_measured_sooner() -> None:
+    meter = Meter()
+    jobs = {1: Progress(0.0, 0.1), 2: Progress(0.0, 0.1)}
+    meter.restart(jobs)
+    meter.count(jobs)
+    assert meter.trial_s(0.0) == meter.trial_s(-1.0) == meter.trial_s(0.01) == pytest.approx(0.2 + 2.0)
+    assert meter.trial_s(0.1) == pytest.approx(0.2 + 1.0)
+    assert meter.trial_s(1.0) == pytest.approx(0.2 + 0.4)
 
 
 def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
