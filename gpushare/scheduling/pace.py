@@ -5,7 +5,8 @@ GIL, can lose by running side by side, and of two ways of sharing the better one
 of a mode is its efficiency (`scheduling.efficiency`): 1 is one job after the other.
 
 The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
-(taking turns has 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
+it is taken. Taking turns is believed to have 1, and no less than before where the one in force has become slower: that
+is the machine, until it lasts. Else another one is only tried: at no moment have trials
 lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured. A trial ends before
 another look could find more lost; how late looks may come is learned, so only the first one that is later than any
 before can find a little more.
@@ -34,7 +35,8 @@ _MARGIN = 1.02  # by which another mode must be better
 _CHANGED = 0.15  # an efficiency that has moved by this share is that of other iterations
 _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
 _WINDOWS_OF_A_CHANGE = 4
-_CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
+_WINDOWS_OF_DOUBT = 6  # below 1, until it may be the mode in force that is slow, and not the machine
+_CLOSE, _TRIALS_OF_CLOSE_ONES, _TRIALS_OF_MUCH_BETTER_ONES = 0.9, 3, 2
 _CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 _AS_MEASURED = (
@@ -72,6 +74,8 @@ class Pace:
         self._before: float | None = None  # efficiency of the mode that was left for a belief
         self._stay, self._windows_left = _FIRST_STAY, 0
         self._windows_here, self._reference = 0, 0.0  # at home; its efficiency when it was taken
+        self._windows_low = 0  # of late, in which the mode in force had less than turns by their definition
+        self._unlike = False  # the next window is not to be put together with those before it
         self._phases: dict[int, tuple[int, ...]] = {}
         self._meter = Meter()
         self._looked_s: float | None = None
@@ -181,10 +185,11 @@ class Pace:
         others = {other: known.worth for other, known in self._modes.items() if other != name}
         if worth <= 0 or mode.worth <= 0 or (mode.measured and name != self._home):
             return others
-        return {
-            other: known * worth / mode.worth if mode.measured or self._are_alike(name, other) else known
-            for other, known in others.items()
-        }
+        moves = [other for other in others if mode.measured or self._are_alike(name, other)]
+        others |= {other: others[other] * worth / mode.worth for other in moves}
+        if TURNS in others and not self._modes[TURNS].measured:
+            others[TURNS] = min(1.0, others[TURNS])  # by definition, if solo times are right
+        return others
 
     def _are_alike(self, name: str, other: str) -> bool:
         """Whether forecasts of both are wrong by as much, as far as is known."""
@@ -203,6 +208,7 @@ class Pace:
 
     def _take(self, now_s: float, name: str) -> None:
         """Run in this mode until another one is better."""
+        self._unlike = self._unlike or name != self._home
         self._home = name
         self._modes[name].readings.clear()
         groups = self._modes.get(GROUPS)
@@ -210,7 +216,7 @@ class Pace:
             del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
             self._search.forget()
         self._fresh = not self._modes[name].measured
-        self._windows_here, self._reference = 0, 0.0
+        self._windows_here, self._windows_low, self._reference = 0, 0, 0.0
         self._switch(now_s, name)
 
     # Verdicts
@@ -219,6 +225,10 @@ class Pace:
         reading = self._meter.read(now_s)
         if self.on_trial:
             self._judge_trial(now_s, reading)
+        elif reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
+            if reading.full:
+                self._meter.begin_window(now_s)
+                self._unlike = True
         elif reading and reading.full:
             self._meter.begin_window(now_s)
             self._judge_home(now_s, reading)
@@ -237,15 +247,19 @@ class Pace:
     def _judge_home(self, now_s: float, reading: Reading) -> None:
         fresh, first = self._fresh, not self._modes[self._home].measured
         changed = self._has_changed(reading)
-        self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
+        alone = first or changed or self._unlike
+        self._note(self._home, reading if alone else mean([reading, self._known[self._home]]))
         if changed:
             self._forget([name for name in self._modes if name != self._home])
-            self._reference, self._windows_here = reading.measured, 0
+            self._windows_here = 0
             self._stay, self._windows_left = _FIRST_STAY, 0
-        self._reference = self._reference or reading.measured
+        if alone or not self._reference:
+            self._reference = reading.measured
+        self._unlike = changed  # that came about in the middle of a window
         self._fresh = False
         self._windows_here += 1
         self._windows_left = max(0, self._windows_left - 1)
+        self._doubt_turns()
         self._look_for_groups(self._home, reading)
         other = self._best_other()
         may_leave = fresh or changed or self._windows_left == 0 or not self._here()
@@ -254,10 +268,20 @@ class Pace:
             self._leave_for(now_s, other)
             return
         self._before = None
-        if name := self._to_try():
+        if not changed and (name := self._to_try()):
             self._modes[name].tried = True
             self._modes[name].trials += 1
             self._switch(now_s, name)
+
+    def _doubt_turns(self) -> None:
+        """Where sharing has come to yield less than turns have by definition, and still does, it may be slow itself."""
+        turns = self._modes.get(TURNS)
+        if not turns or turns.measured or self._home in _AS_MEASURED or self._windows_left:
+            return
+        is_low = max(self._here(), turns.worth) * _MARGIN < 1
+        self._windows_low = self._windows_low + 1 if is_low else 0
+        if self._windows_low >= _WINDOWS_OF_DOUBT:
+            turns.worth = 1.0
 
     def _look_for_groups(self, mode: str, reading: Reading) -> None:
         """By how all share in a mode. Groups that are in force, or on trial, come to an end first."""
@@ -328,6 +352,15 @@ class Pace:
         """In a short window a mode that is close to the one in force may be the better one: it is tried again soon."""
         here, tried = self._here(), self._modes[self.mode or self._home]
         tried.readings.append(reading)
+        is_much_better = (
+            reading.measured * _CLOSE > here and self.mode != GROUPS
+        )  # whose worth is another thing
+        if is_much_better and len(tried.readings) < _TRIALS_OF_MUCH_BETTER_ONES:
+            self._end_trial(
+                now_s, better=False, for_long=False
+            )  # or is it the machine that has become faster?
+            tried.tried = False
+            return
         found = mean(tried.readings)
         self._note(self.mode or self._home, found)
         self._look_for_groups(self.mode or self._home, found)
