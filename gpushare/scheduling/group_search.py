@@ -18,6 +18,7 @@ class GroupSearch:
         self.groups: Groups = ()
         self._at: Rates = {}  # the rates that these were found by
         self._off: Rates = {}  # how far these may be off
+        self._fair: float | None = None  # efficiency, when these were first measured to put nobody off
         self._measured: dict[Groups, tuple[float, Rates]] = {}  # worth, and the rates that they were found by
         self._in_vain: Rates = {}  # of the last search that found none
 
@@ -41,7 +42,7 @@ class GroupSearch:
         believed = min(found.efficiency, measured) if alike(rates, at, _SAME) else found.efficiency
         if believed <= least:
             return None
-        self.groups, self._at, self._off = found.groups, rates, reading.off
+        self.groups, self._at, self._off, self._fair = found.groups, rates, reading.off, None
         return believed
 
     def forget(self) -> None:
@@ -50,8 +51,14 @@ class GroupSearch:
 
     def worth(self, reading: Reading) -> float:
         """Of `groups`, as this was measured of them: their efficiency, or nothing if they put some jobs off."""
-        fair = is_fair(reading.rates, reading.off, (self._at, self._off))
+        slower = min(1.0, reading.measured / self._fair) if self._fair else 1.0
+        if slower <= 0:
+            return 0.0
+        # What makes all jobs slower puts none off.
+        rates, off = ({a: x / slower for a, x in of.items()} for of in (reading.rates, reading.off))
+        fair = is_fair(rates, off, (self._at, self._off))
         worth = reading.measured if fair else 0.0
+        self._fair = self._fair or (reading.measured if fair else None)
         self._measured[self.groups] = worth, self._at
         return worth
 

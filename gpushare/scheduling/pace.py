@@ -5,10 +5,11 @@ GIL, can lose by running side by side, and of two ways of sharing the better one
 of a mode is its efficiency (`scheduling.efficiency`): 1 is one job after the other.
 
 The mode with the best forecast comes first. Where another one is known or believed to be better than what is measured
-(taking turns has 1, as far as is known) it is taken. Else another one is only tried: at no moment have trials
-lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured. A trial ends before
-another look could find more lost; how late looks may come is learned, so only the first one that is later than any
-before can find a little more.
+it is taken. Taking turns is believed to have 1; but where the mode in force has become slower that is put down to the
+machine, which would slow turns down as well, until it lasts (`scheduling.modes`). Else another one is only tried: at
+no moment have trials lost more than `TRIALS_SHARE` of the time in which two jobs or more were there, as measured. A
+trial ends before another look could find more lost; how late looks may come is learned, so only the first one that is
+later than any before can find a little more.
 
 Of three jobs or more some may be better apart. How fast each one is beside the others says which ones that may be
 (`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured.
@@ -17,11 +18,11 @@ Of three jobs or more some may be better apart. How fast each one is beside the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 
 from gpushare.scheduling.group_search import GroupSearch
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
+from gpushare.scheduling.modes import AS_MEASURED, Mode, Modes
 from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
 
@@ -34,30 +35,12 @@ _MARGIN = 1.02  # by which another mode must be better
 _CHANGED = 0.15  # an efficiency that has moved by this share is that of other iterations
 _FIRST_STAY, _LONGEST_STAY = 16, 256  # windows before another mode is tried again
 _WINDOWS_OF_A_CHANGE = 4
-_CLOSE, _TRIALS_OF_CLOSE_ONES = 0.9, 3
+_WINDOWS_OF_DOUBT = 6  # below 1, until it may be the mode in force that is slow, and not the machine
+_CLOSE, _TRIALS_OF_CLOSE_ONES, _TRIALS_OF_MUCH_BETTER_ONES = 0.9, 3, 2
 _CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
-_AS_MEASURED = (
-    TURNS,
-    GROUPS,
-)  # what is believed of them is no forecast by curves, which leave out contention
 
 Forecast = Callable[[Collection[int]], Mapping[str, float]]
-
-
-@dataclass
-class _Mode:
-    """What is known of a mode for the jobs at hand: its efficiency now, as it is believed.
-
-    That is a forecast, or what was `measured`, moved by as much as the mode in force has moved since: where the jobs do
-    the same as before it is the machine that has changed, and it has for all modes.
-    """
-
-    worth: float
-    measured: bool = False
-    tried: bool = False
-    trials: int = 0
-    readings: list[Reading] = field(default_factory=list)  # of its last trials, where these were close
 
 
 class Pace:
@@ -66,12 +49,14 @@ class Pace:
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
         self._search = GroupSearch()
-        self._modes: dict[str, _Mode] = {}
+        self._modes = Modes()
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
         self._before: float | None = None  # efficiency of the mode that was left for a belief
         self._stay, self._windows_left = _FIRST_STAY, 0
         self._windows_here, self._reference = 0, 0.0  # at home; its efficiency when it was taken
+        self._windows_low = 0  # of late, in which the mode in force had less than turns by their definition
+        self._unlike = False  # the next window is not to be put together with those before it
         self._phases: dict[int, tuple[int, ...]] = {}
         self._meter = Meter()
         self._looked_s: float | None = None
@@ -144,7 +129,7 @@ class Pace:
         self._meter.restart(jobs)
         self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
         found = forecast(jobs.keys()) if len(jobs) > 1 else {}
-        self._modes = {name: _Mode(worth) for name, worth in found.items()}
+        self._modes = Modes({name: Mode(worth) for name, worth in found.items()})
         self._search = GroupSearch()
         self.mode = None
         if found:
@@ -154,12 +139,9 @@ class Pace:
     def _begin_anew(self, now_s: float) -> None:
         """The jobs have changed their phase: what was measured is only believed from now on."""
         self._stop_trial(now_s)
-        self._forget(list(self._modes))
+        self._modes.forget(list(self._modes))
         self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
         self._take(now_s, self._home)
-
-    def _forget(self, names: list[str]) -> None:
-        self._modes |= {name: _Mode(self._modes[name].worth) for name in names}
 
     # Modes
 
@@ -169,33 +151,8 @@ class Pace:
 
     def _note(self, name: str, reading: Reading) -> None:
         worth = self._search.worth(reading) if name == GROUPS else reading.measured
-        for other, moved in self._others(name, worth).items():
-            self._modes[other].worth = moved
-        mode = self._modes[name]
-        mode.worth, mode.measured, mode.tried = worth, True, True
+        self._modes.note(name, worth, in_force=name == self._home)
         self._known[name] = reading
-
-    def _others(self, name: str, worth: float) -> dict[str, float]:
-        """What the other modes are believed to be worth once this one is found to be worth so much."""
-        mode = self._modes[name]
-        others = {other: known.worth for other, known in self._modes.items() if other != name}
-        if worth <= 0 or mode.worth <= 0 or (mode.measured and name != self._home):
-            return others
-        return {
-            other: known * worth / mode.worth if mode.measured or self._are_alike(name, other) else known
-            for other, known in others.items()
-        }
-
-    def _are_alike(self, name: str, other: str) -> bool:
-        """Whether forecasts of both are wrong by as much, as far as is known."""
-        return not {name, other} & set(_AS_MEASURED) and not self._modes[other].measured
-
-    def _best_other(self) -> str | None:
-        others = [name for name in self._modes if name != self._home]
-        return max(others, key=self._worth_of, default=None)
-
-    def _worth_of(self, name: str) -> float:
-        return self._modes[name].worth
 
     def _switch(self, now_s: float, name: str) -> None:
         self.mode = name
@@ -203,6 +160,7 @@ class Pace:
 
     def _take(self, now_s: float, name: str) -> None:
         """Run in this mode until another one is better."""
+        self._unlike = self._unlike or name != self._home
         self._home = name
         self._modes[name].readings.clear()
         groups = self._modes.get(GROUPS)
@@ -210,7 +168,7 @@ class Pace:
             del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
             self._search.forget()
         self._fresh = not self._modes[name].measured
-        self._windows_here, self._reference = 0, 0.0
+        self._windows_here, self._windows_low, self._reference = 0, 0, 0.0
         self._switch(now_s, name)
 
     # Verdicts
@@ -219,6 +177,10 @@ class Pace:
         reading = self._meter.read(now_s)
         if self.on_trial:
             self._judge_trial(now_s, reading)
+        elif reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
+            if reading.full:
+                self._meter.begin_window(now_s)
+                self._unlike = True
         elif reading and reading.full:
             self._meter.begin_window(now_s)
             self._judge_home(now_s, reading)
@@ -228,47 +190,61 @@ class Pace:
     def _judge_early(self, now_s: float, reading: Reading) -> None:
         """A clear case need not fill its window."""
         at_most = reading.measured + reading.doubt
-        others = self._others(self._home, at_most)
+        others = self._modes.others(self._home, at_most, in_force=True)
         if at_most < max(others.values(), default=0.0) * _CLEAR:
             self._note(self._home, reading)
             self._look_for_groups(self._home, reading)
-            self._leave_for(now_s, self._best_other() or TURNS)
+            self._leave_for(now_s, self._modes.best_beside(self._home) or TURNS)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
         fresh, first = self._fresh, not self._modes[self._home].measured
         changed = self._has_changed(reading)
-        self._note(self._home, reading if first or changed else mean([reading, self._known[self._home]]))
+        alone = first or changed or self._unlike
+        self._note(self._home, reading if alone else mean([reading, self._known[self._home]]))
         if changed:
-            self._forget([name for name in self._modes if name != self._home])
-            self._reference, self._windows_here = reading.measured, 0
+            self._modes.forget([name for name in self._modes if name != self._home])
+            self._windows_here = 0
             self._stay, self._windows_left = _FIRST_STAY, 0
-        self._reference = self._reference or reading.measured
+        if alone or not self._reference:
+            self._reference = reading.measured
+        self._unlike = changed  # that came about in the middle of a window
         self._fresh = False
         self._windows_here += 1
         self._windows_left = max(0, self._windows_left - 1)
+        self._doubt_turns()
         self._look_for_groups(self._home, reading)
-        other = self._best_other()
+        other = self._modes.best_beside(self._home)
         may_leave = fresh or changed or self._windows_left == 0 or not self._here()
         undecided = other and self._here() and self._modes[other].readings
-        if other and may_leave and not undecided and self._worth_of(other) > self._here() * _MARGIN:
+        if other and may_leave and not undecided and self._modes.worth_of(other) > self._here() * _MARGIN:
             self._leave_for(now_s, other)
             return
         self._before = None
-        if name := self._to_try():
+        if not changed and (name := self._to_try()):
             self._modes[name].tried = True
             self._modes[name].trials += 1
             self._switch(now_s, name)
 
+    def _doubt_turns(self) -> None:
+        """Where sharing has come to yield less than turns have by definition, and still does, it may be slow itself."""
+        turns = self._modes.get(TURNS)
+        if not turns or turns.measured or self._home in AS_MEASURED or self._windows_left:
+            return
+        is_low = max(self._here(), turns.worth) * _MARGIN < 1
+        self._windows_low = self._windows_low + 1 if is_low else 0
+        if self._windows_low >= _WINDOWS_OF_DOUBT:
+            turns.worth = 1.0
+
     def _look_for_groups(self, mode: str, reading: Reading) -> None:
         """By how all share in a mode. Groups that are in force, or on trial, come to an end first."""
         known = self._modes.get(GROUPS)
-        if mode in _AS_MEASURED or len(reading.rates) < 3 or self._home == GROUPS:
+        if mode in AS_MEASURED or len(reading.rates) < 3 or self._home == GROUPS:
             return
         if known and (known.readings or self._windows_left):
             return
         least = max(1.0, self._here(), known.worth if known and known.measured else 0.0)
         if believed := self._search.find(reading, least * _MARGIN):
-            self._modes[GROUPS] = _Mode(believed)
+            self._modes[GROUPS] = Mode(believed)
 
     def _has_changed(self, reading: Reading) -> bool:
         moved = abs(reading.measured - self._reference)
@@ -302,11 +278,11 @@ class Pace:
         due = [name for name in self._modes if self._is_due(name)]
         if not due or not self._here():
             return None
-        name = max(due, key=self._worth_of)
+        name = max(due, key=self._modes.worth_of)
         if GROUPS in self._modes:  # of three the one that seems worst would not be looked at again
-            name = min(due, key=lambda one: (self._modes[one].trials, -self._worth_of(one)))
-        lost_share = max(_LEAST_LOSS, 1 - self._worth_of(name) / self._here())
-        trial_s = self._meter.trial_s(self._here() * _CLOSE - self._worth_of(name))
+            name = min(due, key=lambda one: (self._modes[one].trials, -self._modes.worth_of(one)))
+        lost_share = max(_LEAST_LOSS, 1 - self._modes.worth_of(name) / self._here())
+        trial_s = self._meter.trial_s(self._here() * _CLOSE - self._modes.worth_of(name))
         affordable = self._left_s >= lost_share * trial_s + self._until_next_look_s
         return name if affordable else None
 
@@ -328,6 +304,15 @@ class Pace:
         """In a short window a mode that is close to the one in force may be the better one: it is tried again soon."""
         here, tried = self._here(), self._modes[self.mode or self._home]
         tried.readings.append(reading)
+        is_much_better = (
+            reading.measured * _CLOSE > here and self.mode != GROUPS
+        )  # whose worth is another thing
+        if is_much_better and len(tried.readings) < _TRIALS_OF_MUCH_BETTER_ONES:
+            self._end_trial(
+                now_s, better=False, for_long=False
+            )  # or is it the machine that has become faster?
+            tried.tried = False
+            return
         found = mean(tried.readings)
         self._note(self.mode or self._home, found)
         self._look_for_groups(self.mode or self._home, found)
