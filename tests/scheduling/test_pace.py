@@ -517,8 +517,8 @@ def test_slow_first_moments_do_not_decide() -> None:
     assert TURNS not in jobs.spent_s
 
 
-@pytest.mark.parametrize("seconds", [1, 1.7, 2.3, 3.1, 5, 10, 40])
-@pytest.mark.parametrize("begin_s", [20, 20.37, 20.74, 21.11])
+@pytest.mark.parametrize("seconds", [1.7, 2.3, 3.1, 10, 40])
+@pytest.mark.parametrize("begin_s", [20, 20.74, 21.11])
 @pytest.mark.parametrize(("zico", "waterwave"), [(1.2, 1.15), (1.2, 0.9), (1.35, 1.0)])
 @pytest.mark.parametrize("speed", [0.4, 0.6])
 def test_a_machine_that_slows_down_slows_down_all_modes(
