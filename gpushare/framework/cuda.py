@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from gpushare.framework import cuda_bridge, cuda_capability
+from gpushare.framework import cuda_bridge, cuda_capability, cuda_questions
 from gpushare.framework.selfcheck import SelfCheckError
 from gpushare.native import interpreter, shim
 
@@ -19,6 +19,7 @@ def start(note: Callable[[str], None]) -> None:
     """
     cuda_bridge.install(note)
     torch.cuda.init()
+    cuda_questions.install_properties()
     # cuDNN's recurrent networks and plans of FFTs have mutexes in hand while they allocate.
     if not interpreter.watch_locks_of("libtorch_cuda."):
         note(

@@ -19,6 +19,8 @@ def install(path: Path) -> None:
     global _bridge
     bridge = ctypes.CDLL(str(path))
     bridge.gpushare_bridge_install.restype = ctypes.c_char_p
+    bridge.gpushare_bridge_total_memory.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    bridge.gpushare_bridge_total_memory.restype = None
     why: bytes | None = bridge.gpushare_bridge_install()
     if why:
         raise NativeError(why.decode(errors="replace"))
@@ -28,6 +30,12 @@ def install(path: Path) -> None:
 def clear_workspaces(account: int) -> bool:
     """Free cuBLAS's workspaces for the streams of the account. False: there is no bridge that knows them."""
     return _bridge is not None and bool(_bridge.gpushare_bridge_clear_workspaces(account))
+
+
+def set_total_memory(device: int, total_bytes: int) -> None:
+    """What torch's properties of the GPU say; without a bridge they stay so. Torch must have initialised CUDA."""
+    if _bridge is not None:
+        _bridge.gpushare_bridge_total_memory(device, total_bytes)
 
 
 def captures(account: int) -> int:

@@ -27,7 +27,7 @@ shim.start(budget_bytes=BUDGET, page_bytes=2 * MIB, region_bytes=32 * MIB, polic
 
 import torch  # noqa: E402
 
-from gpushare.framework import cuda_bridge, cuda_streams  # noqa: E402
+from gpushare.framework import cuda_bridge, cuda_questions, cuda_streams  # noqa: E402
 
 told: list[str] = []
 cuda_bridge.install(told.append)
@@ -36,6 +36,10 @@ if PLAIN:
 else:
     assert not told, told
 torch.cuda.init()
+CARD = torch.cuda.get_device_properties(0)
+NAME, CARD_BYTES = CARD.name, CARD.total_memory
+assert CARD_BYTES > BUDGET
+cuda_questions.install_properties()
 STREAMS = []
 for job in (1, 2, 3):
     assert shim.job_begin(0) == job
@@ -90,6 +94,9 @@ def figures_are_the_jobs_own() -> None:
     assert torch.cuda.memory_allocated() == 30 * MIB == torch.cuda.max_memory_allocated()
     assert torch.cuda.memory_reserved() == 30 * MIB
     assert torch.cuda.mem_get_info() == (BUDGET - 30 * MIB, BUDGET)
+    card = torch.cuda.get_device_properties(0)
+    assert isinstance(card, torch.cuda._CudaDeviceProperties)
+    assert (card.name, card.total_memory) == (NAME, CARD_BYTES if PLAIN else BUDGET)
     assert torch.accelerator.memory_allocated() == 30 * MIB
     if hasattr(torch.accelerator, "get_memory_info"):
         assert torch.accelerator.get_memory_info() == torch.cuda.mem_get_info()
