@@ -19,7 +19,7 @@ for kind in plain address,undefined thread; do
   sanitize=$([ "$kind" = plain ] || echo "$kind")
   "$cmake" -S . -B "$dir" -DGPUSHARE_TESTS=ON -DGPUSHARE_SANITIZE="$sanitize" >/dev/null
   "$cmake" --build "$dir" -j 2 >/dev/null
-  (cd "$dir" && ctest --output-on-failure)
+  (cd "$dir" && ctest -j 2 --output-on-failure)
 done
 
 say "python tests"
