@@ -33,7 +33,7 @@ def clear_workspaces(account: int) -> bool:
 
 
 def set_total_memory(device: int, total_bytes: int) -> None:
-    """What torch's properties of the GPU say; without a bridge they stay so. Torch must have initialised CUDA."""
+    """What torch's properties of the GPU say; without a bridge nothing changes. Torch must have initialised CUDA."""
     if _bridge is not None:
         _bridge.gpushare_bridge_total_memory(device, total_bytes)
 

@@ -304,13 +304,10 @@ class Pace:
         """In a short window a mode that is close to the one in force may be the better one: it is tried again soon."""
         here, tried = self._here(), self._modes[self.mode or self._home]
         tried.readings.append(reading)
-        is_much_better = (
-            reading.measured * _CLOSE > here and self.mode != GROUPS
-        )  # whose worth is another thing
-        if is_much_better and len(tried.readings) < _TRIALS_OF_MUCH_BETTER_ONES:
-            self._end_trial(
-                now_s, better=False, for_long=False
-            )  # or is it the machine that has become faster?
+        # Or is it the machine that has become faster? (What groups are worth is not only their efficiency.)
+        much_better = reading.measured * _CLOSE > here and self.mode != GROUPS
+        if much_better and len(tried.readings) < _TRIALS_OF_MUCH_BETTER_ONES:
+            self._end_trial(now_s, better=False, for_long=False)
             tried.tried = False
             return
         found = mean(tried.readings)

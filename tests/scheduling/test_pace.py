@@ -50,11 +50,11 @@ class Jobs:
         self.switches += before != mode
         passed_s = self.pace.look_again_s + next(self.late_s)
         self.now_s += passed_s
-        rate = self.speed * (1.0 if mode is None else self.yields[mode])
+        rate = 1.0 if mode is None else self.yields[mode]
         first = self.parts.get(mode or "", 1 / len(self.solo_s))
         for account, solo_s in self.solo_s.items():
             part = first if account == 1 else (1 - first) / max(1, len(self.solo_s) - 1)
-            self.done[account] += rate * passed_s * part / solo_s
+            self.done[account] += self.speed * rate * passed_s * part / solo_s
         if mode is None:
             return
         self.spent_s[mode] = self.spent_s.get(mode, 0.0) + passed_s
@@ -64,7 +64,7 @@ class Jobs:
         else:
             assert self.home is not None
             self.on_trial_s += passed_s
-            self.lost_on_trial_s += max(0.0, 1 - rate / self.speed / self.yields[self.home]) * passed_s
+            self.lost_on_trial_s += max(0.0, 1 - rate / self.yields[self.home]) * passed_s
 
     @property
     def work_s(self) -> float:
@@ -553,7 +553,7 @@ def test_a_mode_that_becomes_worse_by_itself_is_left(
 def test_all_may_stand_still_for_a_while() -> None:
     jobs = Jobs([0.1, 0.1], {"zico": 1.6, "waterwave": 1.59}, zico=1.6, waterwave=1.3)
     jobs.run(20.37)
-    jobs.speed = 1e-9
+    jobs.speed = 0.0
     jobs.run(3.1)
     jobs.speed = 1.0
     jobs.run(60)
