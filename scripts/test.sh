@@ -23,4 +23,4 @@ for kind in plain address,undefined thread; do
 done
 
 say "python tests"
-"$bin/pytest" -q -n 2
+"$bin/pytest" -q -n 2 --durations 30

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -80,6 +81,25 @@ def why_no_gpu() -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and (why := why_no_gpu()):
         pytest.skip(why)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """What fails is named at once: of a run that is cut off by a clock nothing else would be known."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(NamesFailures(reporter))
+
+
+class NamesFailures:
+    def __init__(self, reporter: Any) -> None:
+        self.reporter = reporter
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self.reporter.write_line(f"\n{report.nodeid}: {crash.message[:2000] if crash else report.when}")
 
 
 @pytest.fixture

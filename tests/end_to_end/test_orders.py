@@ -25,18 +25,18 @@ def summary(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_the_job_of_higher_priority_goes_first(gpushare: Run, plain: Run, tmp_path: Path) -> None:
-    jobs = ("wide.py 60", "wide.py 60", "--policy", "temporal", "--summary", "s.json", "--log-dir", "logs")
-    assert gpushare("run", "wide.py 60", "--budget", "100MiB").returncode == 0  # leaves a profile
+    jobs = ("wide.py 30", "wide.py 30", "--policy", "temporal", "--summary", "s.json", "--log-dir", "logs")
+    assert gpushare("run", "wide.py 30", "--budget", "100MiB").returncode == 0  # leaves a profile
     done = gpushare("run", *jobs, "--budget", "150MiB", "--priority", "wide-2=5", "--explain")
     assert done.returncode == 0, done.stderr
     assert "order priority" in done.stderr
     low, high = summary(tmp_path)["jobs"]
-    assert low["iterations"] == high["iterations"] == 60
+    assert low["iterations"] == high["iterations"] == 30
     assert high["duration_s"] < 0.8 * low["duration_s"]
     assert low["waited_s"]["behind"] + low["waited_s"]["turn"] > 5 * sum(high["waited_s"].values())
     assert "forecast error" in done.stdout and "took turns" in done.stdout
     for name in ("wide", "wide-2"):
-        assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("wide.py", "60").stdout
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("wide.py", "30").stdout
     head, *waits = (tmp_path / "logs" / "waits.tsv").read_text().splitlines()
     assert head.split("\t")[:4] == ["asked_s", "waited_s", "forecast_s", "job"]
     seconds = {
@@ -61,10 +61,10 @@ def test_the_job_with_the_least_to_do_goes_first(gpushare: Run, tmp_path: Path) 
 def test_the_other_orders_change_no_result(gpushare: Run, plain: Run, tmp_path: Path, order: str) -> None:
     for _ in range(2):  # with a profile the second time
         done = gpushare(
-            "run", "wide.py 25", "wide.py 30", "--budget", "110MiB", "--order", order, "--log-dir", "logs"
+            "run", "wide.py 12", "wide.py 15", "--budget", "110MiB", "--order", order, "--log-dir", "logs"
         )
         assert done.returncode == 0, done.stderr
-        for name, steps in (("wide", "25"), ("wide-2", "30")):
+        for name, steps in (("wide", "12"), ("wide-2", "15")):
             assert (tmp_path / "logs" / f"{name}.out").read_text() == plain("wide.py", steps).stdout
 
 

@@ -412,6 +412,15 @@ class Built:
     objects: dict[str, Path]
     fake_cuda: Path
 
+    def test(self, name: str) -> Path:
+        """The object file of a test's own source, compiled when it is first asked for."""
+        compiled = self.fake_cuda.parent / f"test-{name}.o"
+        if not compiled.exists():
+            source = next(SHIM.glob(f"tests/{name}*.cpp"))
+            fake = f'-DGPUSHARE_FAKE_CUDA="{self.fake_cuda}"'
+            subprocess.run([*COMPILE, fake, "-c", "-o", compiled, source], check=True)
+        return compiled
+
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
@@ -452,15 +461,10 @@ def test_the_rule_is_needed(
     text = source.read_text()
     assert text.count(rule) == 1, "the rule is written otherwise now: mend this test"
     source.write_text(text.replace(rule, without))
-    main = next(SHIM.glob(f"tests/{test}*.cpp"))
     program = tmp_path / "program"
     others = [path for name, path in built.objects.items() if name != file]
-    fake = [
-        f'-DGPUSHARE_FAKE_CUDA="{built.fake_cuda}"',
-        built.fake_cuda,
-        f"-Wl,-rpath,{built.fake_cuda.parent}",
-    ]
-    subprocess.run([*COMPILE, "-o", program, main, source, *others, *fake, "-ldl"], check=True)
+    fake = [built.fake_cuda, f"-Wl,-rpath,{built.fake_cuda.parent}"]
+    subprocess.run([*COMPILE, "-o", program, built.test(test), source, *others, *fake, "-ldl"], check=True)
     # The stress for a real driver opens what it is told to.
     options = [built.fake_cuda, "3"] if test == "cuda_device_stress" else []
     environment = {**os.environ, **({"FAKE_CUDA_GRANULARITY": "65536"} if options else {})}
