@@ -106,7 +106,7 @@ class NamesFailures:
 def gpushare(tmp_path: Path) -> Run:
     """Runs the real console script in `tmp_path`."""
 
-    def run(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: object, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         command = [*console(), *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path), text=True, **pipes)
@@ -133,7 +133,7 @@ def plain(tmp_path: Path) -> Run:
             env=environment(tmp_path),
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=240,
         )
 
     return run

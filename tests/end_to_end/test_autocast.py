@@ -12,7 +12,7 @@ torch.manual_seed(0)
 model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(6)])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 x = torch.randn(64, 512)
-for step in range(150):
+for step in range(80):
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(x).square().mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()
@@ -24,7 +24,7 @@ import pathlib, torch
 torch.manual_seed(1)
 cell = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
-for step in range(200):
+for step in range(120):
     hidden = torch.randn(16, 64)
     with torch.autocast("cpu", torch.bfloat16):
         for _ in range(12):
@@ -51,7 +51,7 @@ print(model(torch.ones(8, 1024)).dtype)
 @pytest.mark.parametrize("script", [DEEP, RECURRENT])
 def test_two_jobs_that_cast_their_weights(script: str, gpushare: Run, plain: Run, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(script)
-    done = gpushare("run", "job.py", "job.py", "--log-dir", "logs", timeout=60)
+    done = gpushare("run", "job.py", "job.py", "--log-dir", "logs", timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     expected = plain("job.py").stdout
     for name in ("job", "job-2"):
@@ -63,7 +63,7 @@ def test_casts_stay_while_another_job_leaves_autocast(gpushare: Run, plain: Run,
     (tmp_path / "leaves.py").write_text(LEAVES)
     # Nobody waits, so without a table of its own the job would end, with other numbers.
     options = ("--policy", "unmanaged", "--log-dir", "logs")
-    done = gpushare("run", "recurrent.py", "leaves.py", *options, timeout=60)
+    done = gpushare("run", "recurrent.py", "leaves.py", *options, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "logs" / "recurrent.out").read_text() == plain("recurrent.py").stdout
 

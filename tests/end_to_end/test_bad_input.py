@@ -148,7 +148,7 @@ def limited_files(*arguments: str, folder: Path, most: int) -> subprocess.Comple
         env=environment(folder),
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=240,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
     )
 

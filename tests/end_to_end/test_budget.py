@@ -85,7 +85,7 @@ def test_the_budget_changes_while_jobs_run(gpushare: Run, plain: Run, tmp_path: 
         deadline = time.monotonic() + 20
         while "has 90.0 MiB" not in gpushare("budget").stdout:
             assert time.monotonic() < deadline
-        out, err = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=240)
     finally:
         running.kill()
     assert running.returncode == 0, err
@@ -143,7 +143,7 @@ def test_a_smaller_budget_that_a_job_outgrows_is_taken_back(gpushare: Run, tmp_p
             less.stderr
         )
         (tmp_path / "go-on").touch()
-        _, err = running.communicate(timeout=120)
+        _, err = running.communicate(timeout=240)
     finally:
         running.kill()
     assert running.returncode == 0, err
@@ -191,7 +191,7 @@ def test_what_a_job_needs_is_not_known_at_first(gpushare: Run, tmp_path: Path) -
         most = gpushare("budget", "1602MiB")
         assert most.returncode == 3 and "addresses were reserved for 1600.0 MiB" in most.stderr
         (tmp_path / "over").touch()
-        out, err = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=240)
     finally:
         running.kill()
     assert running.returncode == 3, err

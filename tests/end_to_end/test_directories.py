@@ -52,7 +52,7 @@ def confined(tmp_path: Path) -> Confined:
             env=environment(tmp_path),
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=240,
             preexec_fn=refuse_unshare,
         )
 

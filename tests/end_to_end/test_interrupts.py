@@ -56,7 +56,7 @@ def test_ctrl_c_interrupts_the_jobs_and_keeps_the_summary(tmp_path: Path) -> Non
     process = start(tmp_path, "train.py 1000000", "--summary", "s.json")
     host = host_of(process, "train | 5")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130, out + err
     assert not host.is_running()
     (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
@@ -72,7 +72,7 @@ def test_a_killed_host_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     host = host_of(process, "child | up")
     (grandchild,) = host.children()
     host.kill()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 4
     assert "the host process died (signal 9) while it ran: child" in err
     assert (tmp_path / "logs" / "child.out").read_text() == "up\n"
@@ -97,8 +97,8 @@ def test_a_job_that_sleeps_is_named_and_ended(tmp_path: Path) -> None:
     time.sleep(2)  # it has said so, but it may have to wait for the GIL before it really sleeps
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert 29 < time.monotonic() - asked < 40
+    _, err = process.communicate(timeout=180)
+    assert 29 < time.monotonic() - asked < 55
     assert process.returncode == 130
     assert "still running 5 s after Ctrl-C: sleeps; they are ended 30 s after it" in err
     assert not host.is_running()
@@ -115,7 +115,7 @@ def test_a_second_ctrl_c_ends_a_job_that_reads(tmp_path: Path) -> None:
     time.sleep(1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=20)  # the first one ends it only 30 s later
     assert process.returncode == 130, out + err
     assert not host.is_running()
     assert json.loads((tmp_path / "s.json").read_text())["jobs"][0]["status"] == "interrupted"
@@ -132,7 +132,7 @@ def test_a_grandchild_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
     below = host.children(recursive=True)
     assert len(below) >= 3
     host.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 4
     assert not [p for p in below if p.is_running()]
 
@@ -144,7 +144,7 @@ def test_exit_handlers_run_after_an_interrupt(tmp_path: Path) -> None:
     process = start(tmp_path, "handler.py", "--log-dir", "logs")
     host_of(process, "handler | up")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     assert (tmp_path / "logs" / "handler.out").read_text() == "up\nbye\n"
 
@@ -173,7 +173,7 @@ def test_started_with_sigint_ignored(tmp_path: Path) -> None:
     assert [line.strip() for line in lines] == ["asks | True", "asks | True", "asks | ready"]
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
-    out, err = process.communicate("\n", timeout=30)
+    out, err = process.communicate("\n", timeout=120)
     assert process.returncode == 0, out + err
     assert "asks | went on" in out
 
@@ -199,7 +199,7 @@ def test_a_signal_to_gpushare_reaches_the_scripts(tmp_path: Path, number: signal
     while not (tmp_path / "logs" / "train.out").stat().st_size:
         time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 128 + number, out + err
     assert not host.is_running()
     jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
@@ -217,7 +217,7 @@ def test_a_signal_that_asks_for_nothing_is_for_who_has_a_handler(tmp_path: Path)
     process = start(tmp_path, "waits.py", "told.py")
     host_of(process, "told | up")
     process.send_signal(signal.SIGUSR1)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0, out + err
 
 
@@ -233,7 +233,7 @@ def test_a_plan_that_is_interrupted_while_it_measures_goes_no_further(tmp_path: 
             break
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read()
-    assert process.wait(timeout=30) == 130, rest
+    assert process.wait(timeout=120) == 130, rest
     assert "train has no saved profile" not in rest
 
 
@@ -275,7 +275,7 @@ def test_a_job_is_told_while_another_one_that_has_a_handler_is_away(tmp_path: Pa
     host_of(process, "| grown")
     process.send_signal(signal.SIGUSR1)
     process.send_signal(signal.SIGUSR2)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0, out + err
     jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
     assert sum(job["copies_out"] for job in jobs) > 0

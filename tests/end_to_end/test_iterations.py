@@ -123,5 +123,5 @@ def test_an_iteration_for_each_step(gpushare: Run, plain: Run, tmp_path: Path) -
 
 def test_an_endless_script_without_optimizer_is_profiled(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(HEAD + BY_GRAD.replace("range(12)", "iter(int, 1)"))
-    done = gpushare("profile", "endless.py", timeout=60)
+    done = gpushare("profile", "endless.py", timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -101,7 +101,7 @@ for step in steps():
 def test_memory_wanted_while_compiling_and_held_by_who_compiles_next(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(COMPILES)
     done = gpushare(
-        "run", "job.py compiles", "job.py holds", "--budget", "240MiB", "--summary", "s.json", timeout=60
+        "run", "job.py compiles", "job.py holds", "--budget", "240MiB", "--summary", "s.json", timeout=180
     )
     iterations = [j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert iterations[1] >= 8, done.stdout + done.stderr
@@ -173,7 +173,7 @@ def test_a_lock_in_the_hand_of_who_waits(
 ) -> None:
     (tmp_path / "job.py").write_text(LOCKS)
     options = ("--policy", policy, "--budget", "260MiB", "--summary", "s.json", "--log-dir", "logs")
-    done = gpushare("run", f"job.py wants {when}", "job.py sleeps 6", *options, timeout=120)
+    done = gpushare("run", f"job.py wants {when}", "job.py sleeps 6", *options, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = json.loads((tmp_path / "s.json").read_text())
     assert [job["iterations"] for job in summary["jobs"]] == [8, 8]

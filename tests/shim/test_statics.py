@@ -45,7 +45,7 @@ def test_who_waits_for_a_static_gives_up_the_gil(gpushare: Run, tmp_path: Path) 
         (folder / f"{name}.py").write_text(JOB)
         tables.append(f"[[job]]\ncommand = '{folder}/{name}.py {name} {other}'\ncwd = '{folder}'\n")
     (tmp_path / "jobs.toml").write_text("".join(tables))
-    done = gpushare("run", "-f", "jobs.toml", timeout=30)
+    done = gpushare("run", "-f", "jobs.toml", timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "first | initializes" in done.stdout and "second | initializes" not in done.stdout
     assert "first | through" in done.stdout and "second | through" in done.stdout
