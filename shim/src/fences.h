@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device.h"
+#include "gil.h"
 
 namespace gpushare {
 
@@ -46,11 +47,14 @@ class Fences {
   void count(uint32_t account, uint64_t bytes) {
     if (asynchronous_) of_[account].bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
-  // Closes the open batch if it has enough bytes. Called after freeing, with no lock in hand.
+  // Closes the open batch if it has enough bytes. Called with no lock in hand: to record an event
+  // waits for the device where a stream has all the work that it can take. Who has the GIL leaves
+  // that to the job's next allocation, or the sampler.
   void close_if_full(uint32_t account) {
     Account& a = of_[account];
     if (asynchronous_ &&
-        a.bytes.load(std::memory_order_relaxed) >= a.batch_bytes.load(std::memory_order_relaxed))
+        a.bytes.load(std::memory_order_relaxed) >= a.batch_bytes.load(std::memory_order_relaxed) &&
+        !holds_gil())
       close(account);
   }
   // Closes the open batch if it has any bytes: at doors, where a job pauses by itself. While a

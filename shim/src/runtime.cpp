@@ -78,6 +78,7 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   bool may_stop = a.stop.load(std::memory_order_acquire) != Stop::kNowhere && !no_wait;
   if (may_stop && governor_.stops_here(account)) pass_door(account);
+  governor_.fences().close_if_full(account);
   Kind kind = governor_.log().on() ? expected_kind(a, bytes) : Kind::kUnknown;
   auto [p, block_bytes] =
       heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
@@ -218,7 +219,10 @@ void Runtime::end_arena(uint32_t account, uint32_t arena) {
 void Runtime::tick() {
   governor_.tick();
   if (!governor_.asynchronous()) return;
-  for (uint32_t id = 0; id < kAccounts; ++id) reclaim(governor_, governor_.account(id), false);
+  for (uint32_t id = 0; id < kAccounts; ++id) {
+    governor_.fences().close_if_full(id);
+    reclaim(governor_, governor_.account(id), false);
+  }
 }
 
 int Runtime::owner(const void* address) const {

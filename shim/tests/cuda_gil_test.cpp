@@ -1,0 +1,69 @@
+// A free may come with the GIL in hand, and must not wait for the device then. To record an event
+// does, where a stream has all the work that it can take.
+#include "../include/gpushare.h"
+#include "../src/api.h"
+#include "../src/runtime.h"
+#include "check.h"
+#include "fake_cuda/fake_cuda.h"
+
+namespace {
+thread_local int held = 0;
+}
+
+// Of Python the shim knows these by name.
+extern "C" {
+#define EXPORTED __attribute__((visibility("default")))
+EXPORTED int Py_IsInitialized() { return 1; }
+EXPORTED int PyGILState_Check() { return held; }
+EXPORTED void* PyEval_SaveThread() {
+  held = 0;
+  return &held;
+}
+EXPORTED void PyEval_RestoreThread(void*) { held = 1; }
+}
+
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+uint64_t events(gs_account job) { return gpushare::active()->governor().fences().events(job); }
+
+gs_account start() {
+  fake_cuda_reset(1);
+  gs_config c{64 * kMiB, 2 * kMiB, 16 * kMiB, 0, GS_UNMANAGED,      -1, 0,
+              -1,        0,        GS_CUDA,   0, GPUSHARE_FAKE_CUDA};
+  CHECK(gs_start(&c) == 0);
+  return gs_job_begin(0, 0);
+}
+
+void* block(gs_account job) {
+  void* made = gs_try_alloc(4 * kMiB, 0, job, 0, 0);  // four batches of this budget
+  CHECK(made);
+  return made;
+}
+
+void a_free_with_the_gil_records_nothing() {
+  gs_account job = start();
+  void* first = block(job);
+  void* second = block(job);
+  uint64_t before = events(job);
+  gs_free(first, 0, 0);
+  CHECK(events(job) > before);  // a batch is full
+  before = events(job);
+  held = 1;
+  gs_free(second, 0, 0);
+  void* third = block(job);
+  CHECK(events(job) == before && held == 1);
+  held = 0;
+  void* fourth = block(job);  // the next allocation without it does what was left
+  CHECK(events(job) > before);
+  gs_free(third, 0, 0);
+  gs_free(fourth, 0, 0);
+}
+
+}  // namespace
+
+int main() {
+  a_free_with_the_gil_records_nothing();
+  puts("cuda gil: ok");
+}
