@@ -37,8 +37,11 @@ class Claimant:
 
     @property
     def remaining_s(self) -> float | None:
-        """Solo time of what it has still to do; None if that is not known. Past its last count it is nought."""
-        if self.total_iterations is None or self.solo_s is None:
+        """Solo time of what it has still to do; None if that is not known.
+
+        A job that has gone past its last count does more than it did then, and nobody knows how much.
+        """
+        if self.total_iterations is None or self.solo_s is None or self.iterations > self.total_iterations + 1:
             return None
         return max(0.0, self.total_iterations - self.iterations) * self.solo_s
 

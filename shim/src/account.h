@@ -72,6 +72,7 @@ struct Account {
   std::atomic<uint64_t> held{0};    // pages
   std::atomic<uint64_t> little{0};  // pages that it may hold where a batch ends
   std::atomic<Stop> stop{Stop::kNowhere};
+  std::atomic<uint64_t> marked_ns{0};  // when its iteration last ended, its door still to come
   std::atomic<bool> tracing{false}, in_iteration{false};
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
@@ -99,6 +100,7 @@ struct Account {
   PageUsage pages;
   uint64_t limit = UINT64_MAX;  // pages that it may hold
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
+  uint64_t most_overrun = 0;                    // pages, of all its iterations
   uint64_t memory_waits = 0;                    // threads that wait for memory
   uint64_t waiting_since_ns = 0;                // when the first of them began
   uint64_t curve_version = 0, trace_after = 0;  // iterations before the traced one

@@ -184,8 +184,11 @@ void Governor::thread_enters(uint32_t id) {
   lock.unlock();
   GilReleased released;
   Lock again(mutex_);
+  if (!a.saved) return;
   ++a.woken;
+  Waiter w = begin_wait_for_return(a);
   parked_changed_.wait(again, [&] { return !a.saved; });
+  end_wait_for_return(w);
   --a.woken;
 }
 

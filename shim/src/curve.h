@@ -77,8 +77,10 @@ class Curve {
   const std::vector<uint32_t>& steps() const { return steps_; }  // empty: it was recorded
   // Maximum of bytes. True if the claim rose.
   bool cover(const Recorder& r);
-  // Moving average of times besides.
-  bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns);
+  // Moving average of times besides, where the iteration is as long as the curve, or known to be
+  // `of_this_sort`.
+  bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
+              bool of_this_sort = false);
 
  private:
   void rebuild_claim();

@@ -14,6 +14,7 @@ namespace {
 // counts on to come back does.
 constexpr uint64_t kSlackPages = 2, kSlackPart = 16;
 constexpr auto kSetUpStops = std::chrono::milliseconds(20);
+constexpr uint64_t kAsleepNs = 1000000000;  // it won't wake in just the moment of a fork
 }  // namespace
 
 int32_t Governor::begin_job(uint32_t warmup, bool queued) {
@@ -49,6 +50,7 @@ void Governor::end_job(uint32_t id) {
   if (a.open) close(a);
   a.stop = Stop::kNowhere;
   a.ended = true;
+  settle_headroom();
   telemetry_->slot(id, kEndNs, now_ns());
   set_state(a, kEnded);
   if (parked_for_ == id) {
@@ -71,6 +73,7 @@ void Governor::cancel(uint32_t id) {
 void Governor::mark(uint32_t id) {
   Account& a = account(id);
   a.setting_up.store(false, std::memory_order_relaxed);
+  a.marked_ns.store(now_ns(), std::memory_order_relaxed);
   a.stop.store(Stop::kHere, std::memory_order_release);
 }
 
@@ -163,6 +166,7 @@ void Governor::open(Account& a) {
   for (Waiter* w : door_waiters_)
     if (w->id != a.id && !waits_for_turn_of_another(accounts_[w->id], a)) ++w->starts_seen[a.id];
   if (!had_the_last_turn(a)) a.turn_began_ns = now;
+  if (a.opening == 0) a.granted = least_granted(a);  // whatever it did until now was no iteration
   a.opening = ++openings_;
   a.granted_at_ns = now;
   a.open = true;
@@ -234,7 +238,6 @@ void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<ui
   a.curve.set(std::move(held), std::move(time_ns), residue_pages, duration);
   a.forecast.follow(a.curve, false);
   a.segments.cut(a.curve, split_);
-  a.granted = least_granted(a);
   a.curve_given = true;
   ++a.curve_version;
   telemetry_->slot(id, kProfiled, 1);
@@ -282,9 +285,13 @@ uint64_t Governor::wait_change(uint64_t seen, uint64_t timeout_ns) {
   return version_;
 }
 
+bool Governor::is_asleep(const Account& a) const {
+  return stands_still(a) && a.moved_ns && now_ns() > a.moved_ns + kAsleepNs;
+}
+
 bool Governor::all_parked(uint32_t except, bool set_up_too) const {
   for (const Account& a : accounts()) {
-    bool computes = a.open || (set_up_too && a.id && a.live_job());
+    bool computes = (a.open && !a.saved && !is_asleep(a)) || (set_up_too && a.id && a.live_job());
     if (computes && a.id != except && a.waiting_threads == 0) return false;
   }
   return true;
@@ -296,8 +303,10 @@ void Governor::stop_for_fork(uint32_t id) {
   Account& a = accounts_[id];
   if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
   ++a.waiting_threads, ++a.woken;  // it is not asleep: what leaves meanwhile is to come back
+  Waiter w = begin_other_wait(a, 0, {kForking, parked_for_});
   parked_changed_.notify_all();
   parked_changed_.wait(lock, [&] { return (!parked_for_ || a.cancelled) && !a.away; });
+  end_other_wait(w);
   --a.waiting_threads, --a.woken;
 }
 

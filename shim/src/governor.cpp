@@ -23,9 +23,10 @@ Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t 
       policy_(policy),
       budget_(budget_pages),
       wanted_budget_(budget_pages),
-      headroom_(budget_pages >= 64  ? 2
-                : budget_pages >= 8 ? 1
-                                    : 0),
+      least_headroom_(budget_pages >= 64  ? 2
+                      : budget_pages >= 8 ? 1
+                                          : 0),
+      headroom_(least_headroom_),
       telemetry_(telemetry) {
   for (uint32_t i = 0; i < kAccounts; ++i) accounts_[i].id = i;
   accounts_[0].begun = true;
@@ -173,27 +174,45 @@ void Governor::learn(Account& a, uint64_t duration_ns, bool batch) {
   bool first = !a.curve.known();
   // What is kept from batch to batch goes with the evaluation, and times are those of iterations.
   if (batch) held = a.curve.residue();
-  bool rose = batch ? a.curve.cover(a.recorder) : a.curve.refine(a.recorder, held, duration_ns);
+  learn_from_excess(a, batch);
+  bool profiled_one = a.iteration_kinds.end(a.recorder, held, duration_ns, batch) == 0;
+  bool rose = batch ? a.curve.cover(a.recorder)
+                    : a.curve.refine(a.recorder, held, duration_ns, profiled_one);
   a.forecast.follow(a.curve, !rose);
   if (rose) a.segments.cut(a.curve, split_);
-  a.iteration_kinds.end(a.recorder, held, duration_ns, a.curve.duration_ns(), batch);
   telemetry_->slot(a.id, kIterationKinds, a.iteration_kinds.count());
   if (first) a.granted = least_granted(a);
   ++a.curve_version;
-  if (a.overrun_here > headroom_) {
-    uint64_t most = budget_ / kMostHeadroomShare;
-    if (a.overrun_here > most) a.distrusted = kDistrustFor;
-    headroom_ = std::max(headroom_, std::min(a.overrun_here, most));
-  } else if (a.distrusted > 0) {
-    --a.distrusted;
-  }
   uint64_t page = pool_.page_bytes();
   telemetry_->slot(a.id, kProfiled, 1);
   telemetry_->slot(a.id, kCurveLength, a.curve.length());
   telemetry_->slot(a.id, kResidue, a.curve.residue() * page);
   telemetry_->raise(a.id, kLargestOverrun, a.overrun_here * page);
-  telemetry_->header(kHeadroom, headroom_ * page);
   if (first || rose || a.curve_version % 16 == 0) changed();
+}
+
+// Before the curve covers it. A job that is distrusted runs alone, where nothing is an overrun; but
+// only what stays within the claim, or the headroom, shows that it can be trusted again.
+void Governor::learn_from_excess(Account& a, bool batch) {
+  uint64_t most = budget_ / kMostHeadroomShare, peak = 0;
+  for (uint32_t i = 0; i < a.recorder.length(); ++i)
+    peak = std::max<uint64_t>(peak, a.recorder.held(i));
+  bool within = !a.curve.known() || peak <= a.curve.claim(0) + headroom_;
+  if (a.overrun_here > most || (a.distrusted > 0 && !within))
+    a.distrusted = kDistrustFor;
+  else if (a.distrusted > 0 && !batch)
+    --a.distrusted;
+  a.most_overrun = std::max(a.most_overrun, a.overrun_here);
+  settle_headroom();
+}
+
+// As much as any job that is still here has overrun its claim by.
+void Governor::settle_headroom() {
+  uint64_t most = least_headroom_;
+  for (const Account& a : accounts())
+    if (a.id && !a.ended) most = std::max(most, a.most_overrun);
+  headroom_ = std::min(most, budget_ / kMostHeadroomShare);
+  telemetry_->header(kHeadroom, headroom_ * pool_.page_bytes());
 }
 
 void Governor::learn_kinds(Account& a) {

@@ -231,6 +231,10 @@ class Governor {
   void end_memory_wait(Waiter& w);
   bool come_to_door(Waiter& w);
   void leave_door(Waiter& w, Lock& lock);
+  Waiter begin_other_wait(const Account& a, uint64_t pages, Shut shut) const;
+  void end_other_wait(Waiter& w);
+  Waiter begin_wait_for_return(Account& a);
+  void end_wait_for_return(Waiter& w);
   // What passed since the job began to wait for memory is no part of its iteration.
   void pause(Account& a, uint64_t now_ns);
   void note_wake(const Waiter& w, uint64_t now_ns);
@@ -244,6 +248,7 @@ class Governor {
   Shut shut_by_memory_waiters(bool only_saved) const;
   Shut shut_beside_others(const Account& a, Waiter* self) const;
   Shut shut_by_permits(const Account& a, Waiter* self) const;
+  bool lingers(const Account& o, const Account& a) const;
   UnderWay progress_of(const Account& o) const;
   std::vector<UnderWay> others_under_way(const Account& a) const;
   const Forecast& forecast_of_next(const Account& a) const;
@@ -269,11 +274,14 @@ class Governor {
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns, bool batch);
+  void learn_from_excess(Account& a, bool batch);
+  void settle_headroom();
   void learn_kinds(Account& a);
   void pump(bool for_permits = false);
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);
+  bool is_asleep(const Account& a) const;
   bool all_parked(uint32_t except, bool set_up_too) const;
   bool stuck(bool among_open) const;
   bool all_threads_wait(bool or_rest) const;
@@ -310,7 +318,9 @@ class Governor {
   Fences fences_;
   Pool pool_;
   Policy policy_;
-  uint64_t budget_, wanted_budget_, headroom_, held_ = 0, held_peak_ = 0;
+  uint64_t budget_, wanted_budget_;
+  const uint64_t least_headroom_;
+  uint64_t headroom_, held_ = 0, held_peak_ = 0;
   uint64_t cuts_given_up_ = 0, cut_needs_ = 0;
   std::vector<Account> accounts_{kAccounts};
   uint32_t jobs_ = 0;

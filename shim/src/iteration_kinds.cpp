@@ -11,6 +11,7 @@ constexpr uint32_t kSamples = 32;  // points of a curve that are compared
 constexpr uint32_t kAlike = 16;    // they differ by this part of the peak at most
 constexpr uint32_t kSlackPages = 2;
 constexpr uint64_t kMostIterations = uint64_t{1} << 32;
+constexpr uint64_t kLately = 16;  // iterations in which others do to all the same
 
 uint32_t peak(const Curve& c) { return static_cast<uint32_t>(std::max(c.claim(0), c.residue())); }
 
@@ -58,6 +59,8 @@ void IterationKinds::add(Curve curve, uint64_t seen, std::span<const uint64_t> f
   kind.curve = std::move(curve);
   kind.forecast.follow(kind.curve, false);
   kind.seen = kind.seen_before = seen;
+  auto ns = [](const Kind& k) { return static_cast<double>(k.curve.duration_ns()); };
+  if (ns(kinds_[0]) > 0) kind.weight = ns(kind) / ns(kinds_[0]);
   for (size_t i = 0; i < std::min<size_t>(followed_by.size(), kMost); ++i)
     kind.followed_by[i] = kind.followed_before[i] = followed_by[i];
 }
@@ -104,25 +107,44 @@ uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages, bool ba
   return count() < kMost ? count() : most_alike(r, [](const Kind&) { return true; });
 }
 
-void IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
-                         uint64_t profiled_ns, bool batch) {
+uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
+                             bool batch) {
   uint32_t found = find(r, residue_pages, batch);
   if (found == count()) kinds_.emplace_back().batch = batch;
   Kind& kind = kinds_[found];
   bool rose = kind.curve.refine(r, residue_pages, duration_ns);
   kind.forecast.follow(kind.curve, !rose);
   ++kind.seen;
-  profiled_ns_ = profiled_ns;
-  work_ += weight(kind);
+  weigh(found);
+  work_ += kind.weight;
   if (last_ < count()) ++kinds_[last_].followed_by[found];
   last_ = found;
   if (distrusted_ > 0) --distrusted_;
   begin();
-  if (!r.begun()) return;
+  if (!r.begun()) return found;
   auto known = beginnings_.try_emplace(r.signature()).first;
   known->second.kinds |= Set{1} << found;
   ++known->second.seen;
   if (beginnings_.size() > kSignatures) beginnings_.erase(known);
+  return found;
+}
+
+bool IterationKinds::came_lately(uint32_t i) const { return ended_ - kinds_[i].ended <= kLately; }
+
+// Other jobs slow all kinds down, so a kind's time alone is told by what another one takes
+// meanwhile. That is the profiled one while it comes, since its time alone is known; where it comes
+// no more (sequences that grow), one that came before, with the weight that it had.
+void IterationKinds::weigh(uint32_t found) {
+  kinds_[found].ended = ++ended_;
+  if (came_lately(0))
+    measure_ = 0;
+  else if (!came_lately(measure_) && last_ < count())
+    measure_ = last_;
+  const Kind& by = kinds_[measure_];
+  if (found == measure_ || by.curve.duration_ns() == 0) return;
+  double longer = static_cast<double>(kinds_[found].curve.duration_ns()) /
+                  static_cast<double>(by.curve.duration_ns());
+  kinds_[found].weight = by.weight * longer;
 }
 
 uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
@@ -133,16 +155,11 @@ uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
   return std::min(most, all_kinds);
 }
 
-double IterationKinds::weight(const Kind& kind) const {
-  if (profiled_ns_ == 0) return 1;
-  return static_cast<double>(kind.curve.duration_ns()) / static_cast<double>(profiled_ns_);
-}
-
 double IterationKinds::work(const Recorder& r, bool open) const {
   const Kind* kind = open ? likely() : nullptr;
   if (!kind || kind->curve.length() == 0) return work_;
   double part = static_cast<double>(r.ordinal()) / kind->curve.length();
-  return work_ + weight(*kind) * std::min(1.0, part);
+  return work_ + kind->weight * std::min(1.0, part);
 }
 
 const IterationKinds::Kind* IterationKinds::likely() const {

@@ -27,6 +27,8 @@ class IterationKinds {
     bool batch = false;
     uint64_t seen = 0;
     uint64_t followed_by[kMost] = {};
+    double weight = 1;         // its time alone against the profiled one's
+    uint64_t ended = 0;        // its last one, counted over all
     uint64_t seen_before = 0;  // of these, in an earlier run
     uint64_t followed_before[kMost] = {};
   };
@@ -44,9 +46,8 @@ class IterationKinds {
   void recognise(const Recorder& r);
   // It is of none of the kinds that it could be.
   void mistaken();
-  // What it was. `profiled_ns` is how long iterations like the profiled one take by now.
-  void end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, uint64_t profiled_ns,
-           bool batch = false);
+  // What it was; the first one that ever ends is the profiled one. Returns its kind.
+  uint32_t end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, bool batch = false);
   // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
   // claims there.
   uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;
@@ -64,7 +65,8 @@ class IterationKinds {
     uint64_t seen = 0;
   };
 
-  double weight(const Kind& kind) const;
+  void weigh(uint32_t found);
+  bool came_lately(uint32_t i) const;
   uint32_t find(const Recorder& r, uint64_t residue_pages, bool batch) const;
   // Of those that may be; count(): none may.
   template <class May>
@@ -74,8 +76,9 @@ class IterationKinds {
   std::map<uint64_t, Beginning> beginnings_;
   uint32_t last_ = kMost;
   double work_ = 0;
-  uint64_t profiled_ns_ = 0;
-  Set may_be_ = 0;  // of the open one, once it was recognised; 0: any
+  uint64_t ended_ = 0;
+  uint32_t measure_ = 0;  // kind whose time tells that of the others
+  Set may_be_ = 0;        // of the open one, once it was recognised; 0: any
   bool looked_ = false;
   uint64_t distrusted_ = 0;  // iterations in which none is recognised
 };

@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kLeastShare = 16;  // of the budget, that an iteration counts for at least
 constexpr uint64_t kMoments = 64;   // of an iteration, that are told apart
+constexpr uint64_t kLingersNs =
+    50000000;  // past an iteration's end; loading data is shorter mostly
 
 double pages_beyond(uint64_t held, uint64_t residue) {
   return held > residue ? static_cast<double>(held - residue) : 0.0;
@@ -34,7 +36,7 @@ void Governor::integrate(Account& a, uint64_t now_ns) {
 double Governor::least_granted(const Account& a) const {
   const Account* least = nullptr;
   for (const Account& o : accounts())
-    if (o.id && o.id != a.id && o.live_job() && o.curve.known() &&
+    if (o.id && o.id != a.id && o.live_job() && o.curve.known() && o.opening > 0 &&
         (!least || o.granted < least->granted))
       least = &o;
   return least ? least->granted : 0;
@@ -224,6 +226,17 @@ uint64_t Governor::planned_wait(const Account& a) const {
   return first_moment(at_least, longest, fits);
 }
 
+// Whether the iteration has ended and the script does something else before it comes to its door:
+// it writes a checkpoint, or all that comes after the last one. It needs no more memory, so where
+// the job at the door has room beside what it still holds, nobody's turn waits for it.
+bool Governor::lingers(const Account& o, const Account& a) const {
+  if (!o.at_door()) return false;
+  uint64_t now = now_ns(), marked = o.marked_ns.load(std::memory_order_relaxed);
+  uint64_t others = held_ - a.held.load(std::memory_order_relaxed);
+  return now > marked + kLingersNs && o.recorder.since(now) > kLingersNs &&
+         others + a.curve.claim(0) + headroom_ <= planned_budget();
+}
+
 // A permit says from which point of another's iteration on this one may start, and whether it must
 // be forecast to run through with all that are under way then. Where none lies ready the start is
 // not planned, only safe: no door waits for the scheduler.
@@ -233,7 +246,8 @@ Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
     if (!o.open || o.saved || o.id == a.id) continue;
     const Permit& p = a.permit[o.id];
     if (!p.valid) continue;
-    if (o.recorder.ordinal() < p.made) return {p.made == kNever ? kTurn : kShift, o.id};
+    if (o.recorder.ordinal() < p.made && !lingers(o, a))
+      return {p.made == kNever ? kTurn : kShift, o.id};
     if (p.by_forecast) by_forecast = o.id;
   }
   if (by_forecast && !forecast_fits(a, self)) return {kShift, by_forecast};
@@ -241,10 +255,14 @@ Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
 }
 
 Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
-  if (policy_ == Policy::kTemporal) return {kTurn, largest_other(a)};
+  auto goes_on = [&](const Account& o) {
+    return o.open && !o.saved && o.id != a.id && !lingers(o, a);
+  };
+  if (policy_ == Policy::kTemporal && std::ranges::any_of(accounts(), goes_on))
+    return {kTurn, largest_other(a)};
   if (!a.trusted()) return {kMeasured, largest_other(a)};
   for (const Account& o : accounts())
-    if (o.open && !o.saved && !o.trusted()) return {kMeasured, o.id};
+    if (goes_on(o) && !o.trusted()) return {kMeasured, o.id};
   if (Shut shut = shut_by_memory_waiters(false)) return shut;
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
   if (!safe_after(a, 0, a.curve.claim(0), budget - reserve)) return {kClaims, largest_other(a)};

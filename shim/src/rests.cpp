@@ -43,11 +43,39 @@ void Governor::rest_until_back(uint32_t id) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
   ++a.woken;
-  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();  // no part of the iteration's time
+  Waiter w = begin_wait_for_return(a);
   parked_changed_.wait(lock, [&] { return !a.away; });
-  if (--a.memory_waits == 0) pause(a, now_ns());
+  end_wait_for_return(w);
   --a.woken;
   a.resting.fetch_sub(1);
+}
+
+// A wait that no door and no allocation makes is told like those: with `pages`, as one for memory.
+Waiter Governor::begin_other_wait(const Account& a, uint64_t pages, Shut shut) const {
+  uint64_t now = now_ns();
+  WaitReasons reasons;
+  reasons.begin(now, shut);
+  return {.id = a.id, .pages = pages, .since_ns = now, .reasons = reasons, .wake = {}};
+}
+
+void Governor::end_other_wait(Waiter& w) {
+  uint64_t now = now_ns();
+  telemetry_->add(w.id, w.pages ? kMemoryWaitNs : kDoorWaitNs, now - w.since_ns);
+  if (w.pages) telemetry_->add(w.id, kWaits, 1);
+  note_wait(w, now);
+}
+
+// Of several threads that wait for the same memory, the last one tells it.
+Waiter Governor::begin_wait_for_return(Account& a) {
+  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();  // no part of the iteration's time
+  return begin_other_wait(a, std::max<uint64_t>(a.saved, 1), {kResidues, largest_other(a)});
+}
+
+void Governor::end_wait_for_return(Waiter& w) {
+  Account& a = accounts_[w.id];
+  if (--a.memory_waits > 0) return;
+  pause(a, now_ns());
+  end_other_wait(w);
 }
 
 // Whether each of the job's threads waits here or rests, and nothing computes for them.

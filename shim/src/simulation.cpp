@@ -85,6 +85,11 @@ void Simulation::free_down_to(uint32_t id, uint64_t pages) {
   if (held > pages) give(id, held - pages);
 }
 
+void Simulation::mark(uint32_t id) {
+  OwnClock clock(&now_ns_);
+  governor_->mark(id);
+}
+
 Simulation::Answer Simulation::door(uint32_t id) {
   OwnClock clock(&now_ns_);
   governor_->mark(id);

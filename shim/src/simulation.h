@@ -43,7 +43,9 @@ class Simulation {
   // The job's next allocation (or what it frees) makes it hold so many pages.
   Answer hold(uint32_t id, uint64_t pages);
   void free_down_to(uint32_t id, uint64_t pages);
-  // An iteration ended; the next one is at the door.
+  // An iteration ended; its door is still to come.
+  void mark(uint32_t id);
+  // And the next one is at the door.
   Answer door(uint32_t id);
   // Of a job that waits: whether it still does. Once it goes on or is refused the wait is over.
   Answer look(uint32_t id);

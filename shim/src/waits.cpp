@@ -264,7 +264,8 @@ void Governor::resolve_wedge() {
     Account& a = accounts_[w->id];
     if (a.saved || (in_iterations && !a.open)) continue;
     if (held_ + w->pages <= budget_) {
-      add_pages(a, w->pages, a.open && a.trusted());
+      bool over = a.held.load(std::memory_order_relaxed) + w->pages > claim_of(a);
+      add_pages(a, w->pages, over && a.open && a.trusted());
       w->granted_ns = now;
       memory_waiters_.remove(w);
       release(*w);

@@ -295,6 +295,25 @@ void two_forks_of_a_job_at_once() {
   CHECK(!w.governor.forking());
 }
 
+// A job that has slept for long in its iteration does not wake in just that moment.
+void a_fork_does_not_wait_for_who_sleeps() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job two{w, 2};
+  w.governor.thread_enters(2);
+  w.governor.mark(2), w.governor.pass_door(2);
+  two.take();
+  CHECK(!w.governor.park_others(1, 200000000));  // it computes
+  w.governor.unpark_others(1);
+  w.governor.begin_rest(2);
+  std::this_thread::sleep_for(milliseconds(1500));
+  CHECK(w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  CHECK(w.governor.end_rest(2));
+  w.governor.thread_leaves(2);
+  two.end();
+}
+
 // A job that is setting up stops at its next allocation until the fork is through.
 void a_fork_stops_a_set_up() {
   World w(Policy::kZico, 64);
@@ -680,6 +699,7 @@ int main() {
   a_fork_parks_the_others();
   two_forks_of_a_job_at_once();
   a_fork_stops_a_set_up();
+  a_fork_does_not_wait_for_who_sleeps();
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();
   first_iterations_take_turns();

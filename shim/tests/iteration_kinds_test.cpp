@@ -37,7 +37,7 @@ class Job {
     kinds.recognise(recorder_);
   }
   void end(uint64_t duration_ns = 1000, bool batch = false) {
-    kinds.end(recorder_, 0, duration_ns, 1000, batch);
+    kinds.end(recorder_, 0, duration_ns, batch);
   }
   double work(bool open) const { return kinds.work(recorder_, open); }
   void iterate(const Shape& s) {
@@ -270,6 +270,41 @@ void work_is_counted_by_kind() {
   CHECK(std::abs(job.work(true) - 6) < 1e-9);
 }
 
+// Other jobs that make everything slower do not make more of it: what the profiled kind takes by
+// now is one iteration.
+void work_is_the_same_however_slow_it_is() {
+  Job job;
+  auto iterate = [&](const Shape& s, uint64_t ns) {
+    job.begin();
+    job.allocate(s, 0, s.allocations);
+    job.end(ns);
+  };
+  Shape longer{kPeak, 4096, kAllocations * 13 / 10};
+  iterate(kLarge, 1000);
+  iterate(longer, 1300);
+  for (int n = 0; n < 100; ++n) iterate(kLarge, 2000);
+  CHECK(std::abs(job.work(false) - 102.3) < 1e-6);
+}
+
+// Sequences that grow: the profiled kind comes no more, and those that follow are measured by what
+// came before them. Each is 1.5 times the one before, and from the third on another job makes all
+// twice as slow.
+void a_profiled_kind_that_is_gone_hands_its_measure_on() {
+  Job job;
+  double alone = 1000, work = 0;
+  for (uint32_t k = 0; k < 5; ++k, alone *= 1.5)
+    for (int n = 0; n < 200; ++n) {
+      job.begin();
+      Shape s{kPeak, 4096, kAllocations + 20 * k};
+      job.allocate(s, 0, s.allocations);
+      bool slow = k > 2 || (k == 2 && n >= 100);
+      job.end(static_cast<uint64_t>(alone * (slow ? 2 : 1)));
+      work += alone / 1000;
+    }
+  CHECK(job.kinds.count() == 5);
+  CHECK(std::abs(job.work(false) / work - 1) < 0.02);
+}
+
 void there_are_never_more_than_a_few() {
   Job job;
   for (uint32_t n = 0; n < 3000; ++n) {
@@ -300,6 +335,8 @@ int main() {
   an_unknown_beginning_claims_everything();
   after_a_mistake_nothing_is_believed_for_a_while();
   work_is_counted_by_kind();
+  work_is_the_same_however_slow_it_is();
+  a_profiled_kind_that_is_gone_hands_its_measure_on();
   there_are_never_more_than_a_few();
   puts("iteration kinds: ok");
 }

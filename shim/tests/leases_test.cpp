@@ -175,7 +175,8 @@ void promises_that_cannot_all_be_kept_are_off() {
   both_may_start_at_once(s, a, d), both_may_start_at_once(s, b, d);
   s.set_permits({{d, c, {true, kNever, 0}}});
   CHECK(s.door(d) == Answer::kWaits);
-  s.end_job(c);
+  s.set_permits({{c, a, {true, kNever, 0}}});
+  CHECK(s.door(c) == Answer::kWaits);
   CHECK(s.telemetry().header(kHeadroom) == 10 * kPage);
   CHECK(s.look(d) == Answer::kGo);
   s.end_job(d);

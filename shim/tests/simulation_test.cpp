@@ -437,27 +437,134 @@ void nobody_passes_who_goes_first() {
   CHECK(s.look(c) == Answer::kGo);
 }
 
-// Two equal jobs, one of them with a start of ten seconds: the other one catches up.
+// One holds two and a half times as much for as long: the other one has as many iterations more.
 void the_order_is_fair_by_memory_and_time() {
   Simulation s(Policy::kTemporal, kPage, 300);
-  uint32_t a = begin(s, 60), b = begin(s, 60);
+  uint32_t a = begin(s, 60), b = begin(s, 150);
   s.set_order(Order::kFair, 0);
-  auto iterate = [&, now = uint64_t{0}](uint32_t id) mutable {
-    rise(s, id, 60);
+  auto iterate = [&, now = uint64_t{0}](uint32_t id, uint64_t pages) mutable {
+    rise(s, id, pages);
     s.set_time(now += kSecond);
     s.free_down_to(id, 0);
     return s.door(id);
   };
-  auto goes_on = [&](uint32_t id, int times) {
-    for (int n = 0; n < times; ++n) CHECK(iterate(id) == Answer::kGo);
-  };
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
+  CHECK(iterate(a, 60) == Answer::kWaits && s.look(b) == Answer::kGo);
+  CHECK(iterate(b, 150) == Answer::kWaits && s.look(a) == Answer::kGo);
+  for (int n = 0; n < 2; ++n) CHECK(iterate(a, 60) == Answer::kGo);
+  CHECK(iterate(a, 60) == Answer::kWaits && s.look(b) == Answer::kGo);
+}
+
+// Who sets up for long has not been granted less than others: it was in no iteration.
+void a_long_set_up_is_nothing_to_catch_up() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_order(Order::kFair, 0);
   CHECK(s.door(a) == Answer::kGo);
-  goes_on(a, 10);
+  rise(s, a, 60);
+  s.set_time(100 * kSecond);
+  s.free_down_to(a, 0);
   CHECK(s.door(b) == Answer::kWaits);
-  CHECK(iterate(a) == Answer::kWaits && s.look(b) == Answer::kGo);
-  goes_on(b, 10);
-  CHECK(s.look(a) == Answer::kWaits);
-  CHECK(iterate(b) == Answer::kWaits && s.look(a) == Answer::kGo);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
+  CHECK(s.governor().account(b).granted == s.governor().account(a).granted);
+}
+
+// Nor is it the least that others were granted.
+void who_sets_up_is_not_the_least_granted() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t a = begin(s, 60);
+  s.set_order(Order::kFair, 0);
+  begin(s, 60);
+  CHECK(s.door(a) == Answer::kGo);
+  rise(s, a, 60);
+  s.set_time(100 * kSecond);
+  s.free_down_to(a, 0);
+  uint32_t c = begin(s, 60);
+  CHECK(s.door(c) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kWaits && s.look(c) == Answer::kGo);
+  CHECK(s.governor().account(c).granted == s.governor().account(a).granted);
+}
+
+// Job a's iteration has ended, and it writes a checkpoint; what it does between two iterations
+// otherwise is too short for another one's turn.
+void nobodys_turn_waits_for_what_is_no_iteration(Policy policy, uint64_t budget, bool fits) {
+  constexpr uint64_t kMs = 1000000;
+  Simulation s(policy, kPage, budget);
+  uint32_t a = begin(s, 60), b = begin(s, 60);
+  s.set_permits({{b, a, {true, kNever, 0}}, {a, b, {true, kNever, 0}}});
+  CHECK(s.door(a) == Answer::kGo);
+  rise(s, a, 60);
+  s.set_time(kSecond);
+  CHECK(s.door(b) == Answer::kWaits);
+  s.set_time(2 * kSecond);
+  s.tick();
+  CHECK(s.look(b) == Answer::kWaits);  // it computes for long
+  s.mark(a);
+  s.set_time(2 * kSecond + 40 * kMs);
+  s.tick();
+  CHECK(s.look(b) == Answer::kWaits);
+  s.set_time(2 * kSecond + 60 * kMs);
+  s.tick();
+  CHECK(s.look(b) == (fits ? Answer::kGo : Answer::kWaits));
+  s.free_down_to(a, 0);
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK(s.door(a) == Answer::kWaits);  // now it is b's turn
+}
+
+// A job that exceeded its claim by more than headroom may become runs alone until it has kept to
+// the new one for twenty iterations: batches that it evaluates are none, and who exceeds that too
+// begins again.
+void trust_comes_back_with_iterations_within_the_claim() {
+  Simulation s(Policy::kZico, kPage, 200);
+  uint32_t a = begin(s, 20);
+  auto iterate = [&](uint64_t pages) {
+    CHECK(s.door(a) == Answer::kGo);
+    CHECK(s.hold(a, pages) == Answer::kGo);
+    s.free_down_to(a, 0);
+    s.mark(a);
+  };
+  const Account& account = s.governor().account(a);
+  iterate(50);  // 30 more, of 25 that headroom may become
+  iterate(50);
+  CHECK(account.distrusted == 20);
+  for (int n = 0; n < 5; ++n) iterate(50);
+  CHECK(account.distrusted == 15);
+  iterate(80);
+  iterate(80);
+  CHECK(account.distrusted == 20);
+  for (int n = 0; n < 20; ++n) iterate(80);
+  CHECK(account.trusted());
+}
+
+// What is kept back is for overruns of those who are there.
+void headroom_goes_with_the_job_that_needed_it() {
+  Simulation s(Policy::kZico, kPage, 200);
+  uint32_t a = begin(s, 20), b = begin(s, 20);
+  for (auto [id, more] : {std::pair<uint32_t, uint64_t>{a, 15}, {b, 5}}) {
+    CHECK(s.door(id) == Answer::kGo && s.hold(id, 20 + more) == Answer::kGo);
+    s.free_down_to(id, 0);
+    CHECK(s.door(id) == Answer::kGo);
+  }
+  CHECK(s.governor().pool_state().headroom == 15);
+  s.end_job(a);
+  CHECK(s.governor().pool_state().headroom == 5);
+  s.end_job(b);
+  CHECK(s.governor().pool_state().headroom == 2);
+}
+
+// Job a asks for no more than it claims, and must wait since b has taken more; it is not a that is
+// put down for it.
+void the_last_reserve_is_no_overrun_of_who_needed_it() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = begin(s, 60), b = begin(s, 38);
+  s.set_permits({{b, a, {true, 0, 0}}}), s.set_permits({{a, b, {true, 0, 0}}});
+  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kGo);
+  CHECK(s.hold(a, 30) == Answer::kGo && s.hold(b, 19) == Answer::kGo);
+  CHECK(s.hold(b, 38) == Answer::kGo && s.hold(b, 40) == Answer::kGo);
+  CHECK(s.hold(a, 60) == Answer::kWaits && s.hold(b, 71) == Answer::kWaits);
+  for (uint64_t t = 1; t < 10 && !s.ready(); ++t) s.set_time(t * 100000000), s.tick();
+  CHECK(s.look(a) == Answer::kGo);
+  CHECK(s.telemetry().slot(a, kOverruns) == 0 && s.telemetry().slot(b, kOverruns) == 1);
 }
 
 void a_newcomer_starts_at_the_least_that_another_was_granted() {
@@ -467,8 +574,10 @@ void a_newcomer_starts_at_the_least_that_another_was_granted() {
   CHECK(s.door(a) == Answer::kGo);
   rise(s, a, 60);
   s.set_time(100 * kSecond);
-  CHECK(s.door(a) == Answer::kGo);
+  s.free_down_to(a, 0);
   uint32_t b = begin(s, 60);
+  CHECK(s.door(b) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
   CHECK(s.governor().account(b).granted == s.governor().account(a).granted);
   CHECK(s.governor().account(b).granted > 5900 && s.governor().account(b).granted < 6100);
 }
@@ -512,14 +621,16 @@ void fairness_counts_time_where_there_is_no_memory() {
   Simulation s(Policy::kTemporal, kPage, 160);
   uint32_t a = begin(s, 60), b = begin(s, 2);
   s.set_order(Order::kFair, 0);
-  CHECK(s.door(a) == Answer::kGo && s.door(b) == Answer::kWaits);
-  rise(s, a, 60);
+  CHECK(s.door(b) == Answer::kGo && s.door(a) == Answer::kWaits);
   s.set_time(kSecond);
+  CHECK(s.door(b) == Answer::kWaits && s.look(a) == Answer::kGo);
+  rise(s, a, 60);
+  s.set_time(2 * kSecond);
   s.free_down_to(a, 0);
   CHECK(s.door(a) == Answer::kWaits && s.look(b) == Answer::kGo);
   int passed = 0;
   for (; passed < 100 && s.look(a) == Answer::kWaits; ++passed) {
-    s.set_time(kSecond * static_cast<uint64_t>(passed + 2));
+    s.set_time(kSecond * static_cast<uint64_t>(passed + 3));
     s.door(b);
   }
   CHECK(passed >= 6 && passed <= 8);  // 60 pages for a second, a sixteenth of 160 for each of these
@@ -559,6 +670,15 @@ int main() {
   who_is_measured_goes_as_those_that_wait_for_it();
   nobody_passes_who_goes_first();
   the_order_is_fair_by_memory_and_time();
+  a_long_set_up_is_nothing_to_catch_up();
+  who_sets_up_is_not_the_least_granted();
+  for (Policy policy : {Policy::kTemporal, Policy::kZico}) {
+    nobodys_turn_waits_for_what_is_no_iteration(policy, 300, true);
+    nobodys_turn_waits_for_what_is_no_iteration(policy, 100, false);
+  }
+  trust_comes_back_with_iterations_within_the_claim();
+  headroom_goes_with_the_job_that_needed_it();
+  the_last_reserve_is_no_overrun_of_who_needed_it();
   a_newcomer_starts_at_the_least_that_another_was_granted();
   a_wait_tells_what_it_was_for();
   a_door_sees_a_larger_budget();

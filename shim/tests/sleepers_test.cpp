@@ -74,6 +74,8 @@ void who_waits_for_memory() {
   });
   wedge.join();
   CHECK(telemetry.slot(1, kCopiesOut) == 0 && telemetry.slot(2, kCopiesOut) == 1);
+  CHECK(telemetry.slot(2, kLongestWaitNs) > 0);  // for its memory, once it was awake
+  CHECK(telemetry.slot(2, kMemoryWaitNs) >= telemetry.slot(2, kLongestWaitNs));
 }
 
 // That may wake at any time, and is there when the job's memory is.

@@ -34,8 +34,10 @@ def test_the_shortest_remaining_time_goes_first_and_the_unknown_last() -> None:
     assert found == [4, 3, 2, 1, 5]
 
 
-def test_a_job_past_its_last_count_is_about_to_end() -> None:
-    assert claimant(1, total=10, done=14).remaining_s == 0
+def test_of_a_job_past_its_last_count_nobody_knows_how_much_it_does() -> None:
+    assert claimant(1, total=10, done=10.5).remaining_s == 0
+    assert claimant(1, total=10, done=14).remaining_s is None
+    assert first_to_last(SRTF, claimant(1, total=10, done=14), claimant(2, total=100, done=1)) == [2, 1]
 
 
 def test_the_others_are_the_shims_own() -> None:
