@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -181,7 +182,8 @@ class Run:
             elif event == "profile":
                 index = message["job"]
                 found = Profile.from_host(self.plan.jobs[index].command, message["profile"])
-                self.profiles[index] = found.refining(self.plan.profiles[index])
+                found = found.refining(self.plan.profiles[index])
+                self.profiles[index] = replace(found, key=self.keys[index])
         return done
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
