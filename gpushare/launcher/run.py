@@ -111,10 +111,12 @@ class Run:
         started = time.monotonic()
         try:
             with self._signals:
-                self._execute()
+                try:
+                    self._execute()
+                finally:
+                    self.duration_s = time.monotonic() - started
+                    self._screen.stop()  # a Ctrl-C that came in the middle of it would leave the cursor hidden
         finally:
-            self.duration_s = time.monotonic() - started
-            self._screen.stop()
             self._logs.close()
 
     def _execute(self) -> None:
