@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shlex
 import tomllib
 from collections import Counter
@@ -17,6 +18,8 @@ from gpushare.errors import UsageError
 FIFO, FAIR, SRTF, PRIORITY = "fifo", "fair", "srtf", "priority"
 ORDERS = (FIFO, FAIR, SRTF, PRIORITY)
 MOST_PRIORITY = 10**9  # the shim's ranks have 64 bits
+PROFILE_FORMAT = "gpushare-profile"
+_PROFILE_BEGINS = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % PROFILE_FORMAT.encode())
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,17 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_profile(path: Path) -> bool:
+    """Whether it is a file that begins as what `gpushare profile --json` prints, whatever its name is."""
+    if not is_file(path):  # of a pipe nothing may be read here
+        return False
+    try:
+        with path.open("rb") as file:
+            return _PROFILE_BEGINS.match(file.read(200)) is not None
+    except OSError:
+        return False
+
+
 def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
     """Read a JOB: a script's path or a command line such as "train.py --lr 0.1" or "-m package.train".
 
@@ -60,6 +74,7 @@ def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
     cwd = cwd or Path.cwd()
     try:
         words = [text] if is_file(cwd / text) else shlex.split(text)
+        command = shlex.join(words) if len(words) == 1 else text  # to be read without the file, too
     except ValueError as error:
         raise UsageError(f"the job {text!r} can't be read: {error}") from None
     if not words:
@@ -68,10 +83,10 @@ def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
         if len(words) < 2:
             raise UsageError(f"a module's name must follow -m, but got {text!r}")
         module = words[1]
-        return JobSpec(module.rsplit(".", 1)[-1], "module", module, tuple(words[2:]), cwd, text)
+        return JobSpec(module.rsplit(".", 1)[-1], "module", module, tuple(words[2:]), cwd, command)
     if words[0].startswith("-"):
         raise UsageError(f"no such option: {words[0]} (a job is a script, or begins with '-m ')")
-    return JobSpec(Path(words[0]).stem, "script", words[0], tuple(words[1:]), cwd, text)
+    return JobSpec(Path(words[0]).stem, "script", words[0], tuple(words[1:]), cwd, command)
 
 
 def load_job_file(path: Path) -> list[JobSpec]:
@@ -80,9 +95,15 @@ def load_job_file(path: Path) -> list[JobSpec]:
     :raises UsageError: with the file and what is wrong.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("job", [])
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # no TOML, no text, or a number of more digits than Python takes
         raise UsageError(f"the job file {path} can't be read: {error}") from None
+    tables = content.pop("job", [])
+    if content:
+        raise UsageError(
+            f"the job file {path} has an unknown key {next(iter(content))!r}: only [[job]] tables may stand in it; "
+            "what belongs to a job goes below its [[job]], and options such as --budget on the command line"
+        )
     if not isinstance(tables, list) or not tables:
         raise UsageError(f"the job file {path} has no [[job]] table")
     specs = [_from_table(table, path, i + 1) for i, table in enumerate(tables)]
@@ -198,9 +219,10 @@ def check(spec: JobSpec) -> None:
             raise UsageError(f"there is no module {spec.target} in {spec.cwd} or among the installed ones")
         return
     assert source is not None
-    if source.suffix == ".json":
+    if source.suffix == ".json" or is_profile(source):
         raise UsageError(
-            f"{spec.target} is no script; a profile is for `gpushare plan`, which takes it by itself"
+            f"{spec.target} is no script; a profile is for the command line of `gpushare plan`, in the place of a job: "
+            "a job file and the other commands take scripts only"
         )
     if source.is_dir():
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")

@@ -17,6 +17,28 @@ def test_a_command_line_longer_than_a_name_of_a_file(tmp_path: Path) -> None:
     assert len(jobs.parse_job(f"train.py {options}", tmp_path).args) == 400
 
 
+def test_a_command_is_read_without_its_file_too(tmp_path: Path) -> None:
+    (tmp_path / "my model.py").write_text("")
+    spec = jobs.parse_job("my model.py", tmp_path)
+    elsewhere = jobs.parse_job(spec.command, tmp_path / "elsewhere")
+    assert (elsewhere.name, elsewhere.target, elsewhere.args) == ("my model", "my model.py", ())
+    assert jobs.parse_job("train.py --lr 0.1", tmp_path).command == "train.py --lr 0.1"
+
+
+def test_a_profile_is_known_by_how_it_begins(tmp_path: Path) -> None:
+    texts = {
+        "a": '{"format": "gpushare-profile", "version": 5}',
+        "b.py": '\n{\n  "format":"gpushare-profile"',
+        "c.json": '{"format": "gpushare-pair"}',
+        "d.py": "import torch  # gpushare-profile",
+        "e": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    found = [name for name in (*texts, ".", "none", "x" * 300) if jobs.is_profile(tmp_path / name)]
+    assert found == ["a", "b.py"]
+
+
 def test_a_module(tmp_path: Path) -> None:
     spec = jobs.parse_job("-m package.train --x", tmp_path)
     assert (spec.name, spec.kind, spec.target, spec.args) == ("train", "module", "package.train", ("--x",))
@@ -45,6 +67,8 @@ def test_job_file(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "no \\[\\[job\\]\\]"),
+        ("budget = '8GiB'\n[[job]]\ncommand = 'a.py'", "unknown key 'budget': .*options such as --budget on"),
+        ("[[jobs]]\ncommand = 'a.py'", "unknown key 'jobs': only \\[\\[job\\]\\] tables"),
         ("[[job]]\nname = 'x'", "no command"),
         ("[[job]]\ncommand = 'a.py'\nnmae = 'x'", "unknown key 'nmae'"),
         (
@@ -82,6 +106,11 @@ def test_check_finds_what_cannot_start(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no module nowhere"):
         jobs.check(jobs.parse_job("-m nowhere.at_all", tmp_path))
     (tmp_path / "b.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"b\.json is no script; a profile is for `gpushare plan`"):
+    with pytest.raises(
+        UsageError, match=r"b\.json is no script; a profile is for the command line of `gpushare plan`"
+    ):
         jobs.check(jobs.parse_job("b.json", tmp_path))
+    (tmp_path / "b.profile").write_text('{"format": "gpushare-profile", "version": 6}')
+    with pytest.raises(UsageError, match=r"b\.profile is no script; a profile is for"):
+        jobs.check(jobs.parse_job("b.profile --x", tmp_path))
     jobs.check(jobs.parse_job("-m timeit", tmp_path))

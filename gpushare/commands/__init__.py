@@ -51,5 +51,5 @@ def _run() -> int:
             error.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
-        common.say("interrupted before anything ran")
+        common.say("interrupted")
         return 130

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from gpushare.jobs import JobSpec
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
@@ -61,57 +60,61 @@ class KnownFactor:
 
 
 def known_factors(
-    specs: Sequence[JobSpec], profiles: Sequence[Profile], device: str, given: float | None
+    profiles: Sequence[Profile], threads: Sequence[float], cores: float, given: float | None
 ) -> list[KnownFactor]:
     """Of each pair of jobs: what the user gave, else what runs of both taught, else what their profiles and runs of
-    other pairs say, else 1."""
-    indices = list(itertools.combinations(range(len(specs)), 2))
+    other pairs say, else 1.
+
+    :param threads: cores that each job is planned to keep busy, of `cores`.
+    """
+    indices = list(itertools.combinations(range(len(profiles)), 2))
     if given is not None:
         return [KnownFactor(i, j, given, given, GIVEN) for i, j in indices]
-    keys = [store.key_for(spec, device) for spec in specs]
-    taught = _taught(device)
+    taught = _taught()
     found = []
     for i, j in indices:
-        first, second = keys[i], keys[j]
-        learned = pairs.find(first, second) if first and second else None
+        first, second = profiles[i], profiles[j]
+        learned = pairs.find(first.key, second.key) if first.key and second.key else None
         if learned:
             found.append(KnownFactor(i, j, learned.factor, learned.factor, LEARNED, learned.runs))
         else:
-            found.append(_by_profiles(i, j, profiles, taught))
+            crowded = _crowded(threads[i], threads[j], cores)
+            alike = [t for t in taught if t.crowded == crowded and t.device == first.device == second.device]
+            found.append(_by_profiles(i, j, profiles, alike))
     return found
 
 
 @dataclass(frozen=True)
 class _Taught:
-    """What runs have shown of a pair: `crowded` if both want more cores than there are; the factor, and what of it
-    their profiles do not foretell, None if they foretell nothing."""
+    """What runs have shown of a pair of one device: `crowded` if both want more cores than there are; the factor, and
+    what of it their profiles do not foretell, None if they foretell nothing."""
 
+    device: str
     crowded: bool
     factor: float
     rest: float | None
 
 
-def _taught(device: str) -> list[_Taught]:
-    found = []
+def _taught() -> list[_Taught]:
+    found, cores = [], cores_here()
     for pair in pairs.newest(_PAIRS):
         first, second = store.load(pair.first), store.load(pair.second)
-        if first and second and first.device == second.device == device:
+        if first and second and first.device == second.device:
             felt = [f for f in (forecast(first, second), forecast(second, first)) if f]
             factor = pair.factor.factor
-            found.append(
-                _Taught(_crowded(first, second), factor, rest_of(factor, felt) if len(felt) == 2 else None)
-            )
+            rest = rest_of(factor, felt) if len(felt) == 2 else None
+            crowded = _crowded(threads_of(first, cores), threads_of(second, cores), cores)
+            found.append(_Taught(first.device, crowded, factor, rest))
     return found
 
 
-def _crowded(first: Profile, second: Profile) -> bool:
-    cores = cores_here()
-    return threads_of(first, cores) + threads_of(second, cores) > cores * _ABOUT
+def _crowded(first_threads: float, second_threads: float, cores: float) -> bool:
+    return first_threads + second_threads > cores * _ABOUT
 
 
-def _by_profiles(i: int, j: int, profiles: Sequence[Profile], taught: Sequence[_Taught]) -> KnownFactor:
+def _by_profiles(i: int, j: int, profiles: Sequence[Profile], alike: Sequence[_Taught]) -> KnownFactor:
+    """:param alike: pairs of the same device that want more cores than there are, or not, as this one does."""
     pair = profiles[i], profiles[j]
-    alike = [t for t in taught if t.crowded == _crowded(*pair)]
     first, second = forecast(*pair), forecast(*pair[::-1])
     if first is None or second is None:
         factor = statistics.median(t.factor for t in alike) if alike else 1.0

@@ -18,6 +18,7 @@ from gpushare.errors import GpushareError, RefusedError, UsageError
 from gpushare.jobs import JobSpec
 from gpushare.launcher import devices
 from gpushare.launcher.devices import Device
+from gpushare.native.library import NativeError
 from gpushare.profiles import Profile, store
 from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, SimulationStuck, from_profile
 from gpushare.simulation.job import iterations_for, steps_for
@@ -94,7 +95,8 @@ def plan(
     A JOB is a script or a quoted command line, as for run, or a file that `gpushare profile --json` wrote. A
     script without a saved profile is profiled first: it really runs until it is measured.
 
-    Exit code: 0 each job can run inside the budget, 2 nothing was simulated, 3 a job can't.
+    Exit code: 0 each job can run inside the budget, 1 a simulation came to no end, 2 nothing was simulated, 3 a job
+    can't run inside the budget, 128+N signal N ended it (130 Ctrl-C).
     """
     common.check_platform()
     on = devices.choose(device)
@@ -106,11 +108,12 @@ def plan(
     cores = cores or cores_here()
     entries = _with_profiles(entries, on)
     profiles = [entry.profile for entry in entries if entry.profile]
-    for text in _differences(entries):
+    for text in (*_differences(entries), *_from_elsewhere(entries, on)):
         common.say(text)
-    known = known_factors([entry.spec for entry in entries], profiles, on.kind, slowdown)
+    simulated = _jobs(entries, iterations, threads, cores, stagger)
+    known = known_factors(profiles, [job.threads for job in simulated], cores, slowdown)
     work = _Work(
-        jobs=_jobs(entries, iterations, threads, cores, stagger),
+        jobs=simulated,
         page_bytes=min(profile.page_bytes for profile in profiles),
         policies=chosen,
         budget_bytes=budget_bytes,
@@ -153,6 +156,7 @@ class _Work:
         """Simulate.
 
         :raises GpushareError: a simulation came to no end.
+        :raises UsageError: there is none of such jobs.
         """
         try:
             report = build_report(
@@ -175,6 +179,8 @@ class _Work:
                     points=_SWEEP_POINTS,
                     tell=tell,
                 )
+        except NativeError as error:
+            raise UsageError(f"the jobs can't be simulated: {error}") from None
         except SimulationStuck as error:
             raise GpushareError(
                 f"the simulation came to no end, which is a bug of gpushare: {error}"
@@ -201,10 +207,12 @@ def _entries(jobs: tuple[str, ...], job_file: Path | None, priorities: tuple[str
 
 def _entry(text: str) -> _Entry:
     path = Path(text)
-    if path.suffix != ".json" or (" " in text and not job_specs.is_file(path)):
-        return _Entry(job_specs.parse_job(text), None)
     if not job_specs.is_file(path):
-        raise UsageError(f"there is no profile {text}; `gpushare profile --json JOB` prints one")
+        if path.suffix == ".json" and " " not in text:
+            raise UsageError(f"there is no profile {text}; `gpushare profile --json JOB` prints one")
+        return _Entry(job_specs.parse_job(text), None)
+    if path.suffix != ".json" and not job_specs.is_profile(path):
+        return _Entry(job_specs.parse_job(text), None)
     found = Profile.load(path)
     try:
         name = job_specs.parse_job(found.command).name
@@ -241,6 +249,18 @@ def _differences(entries: list[_Entry]) -> list[str]:
     return told
 
 
+def _from_elsewhere(entries: list[_Entry], here: Device) -> list[str]:
+    """What to tell of profiles that are not of the device here: what jobs do to each other is another one's, too."""
+    found = [(entry.spec.name, entry.profile.device) for entry in entries if entry.profile]
+    others = [f"{name} ({device})" for name, device in found if device != here.kind]
+    if not others:
+        return []
+    return [
+        f"not measured on {here.kind}, the device here: {', '.join(others)}; how much slower jobs are beside each "
+        "other is taken from what is known of the device that they were measured on"
+    ]
+
+
 _CONDITIONS: dict[str, Callable[[Profile], str]] = {
     "device": lambda profile: str(profile.device),
     "torch": lambda profile: str(profile.torch),
@@ -256,10 +276,7 @@ def _measured(spec: JobSpec, device: Device) -> Profile:
     if found is None:
         raise (RefusedError if run.exit_code == RefusedError.exit_code else UsageError)(why_none(run))
     if run.exit_code:
-        result = run.results[0]
-        common.say(
-            f"{spec.name} ended as {result.status} ({result.message}) after it was measured; it is planned as measured"
-        )
+        common.say(f"{spec.name} is planned as measured")
     return found
 
 

@@ -39,6 +39,9 @@ def profile(
     The script really runs, with all that it writes, until its profile is stable (a few iterations), and then for
     six seconds, or about ten iterations if these are long, beside threads that show what it takes of the GIL and of
     memory bandwidth; then it is ended through its own finally and with blocks. The profile is kept for `gpushare run`.
+
+    Exit code: 0 measured, 1 the script failed or had no iterations, 2 nothing was started, 3 the budget is too small
+    for it, 4 the host process died, 128+N signal N ended it (130 Ctrl-C).
     """
     common.check_platform()
     on = devices.choose(device)
@@ -58,7 +61,8 @@ def profile(
 def measure(
     spec: JobSpec, device: Device, budget_bytes: int, trace_file: Path | None = None
 ) -> tuple[Profile | None, Run]:
-    """Run a job until it has a profile, and keep that; None if it ended before. Its output goes to stderr.
+    """Run a job until it has a profile, and keep that if the job ended well then; None if it ended before. Its output
+    goes to stderr.
 
     :raises UsageError: the host could not start.
     """
@@ -71,13 +75,24 @@ def measure(
     if work.failure:
         raise UsageError(f"the host could not start: {work.failure}")
     found = work.profiles.get(0)
-    if found is not None and work.exit_code == 0:
-        found = found.instead_of(before)
-        try:
-            common.say(f"profile saved as {store.save(work.keys[0], found)}")
-        except ProfileError as error:
-            common.say(f"the profile is not kept: {error}")
+    if found is None:
+        return None, work
+    if work.exit_code:
+        common.say(f"the profile is not kept: {_how_it_ended(work)}")
+        return found, work
+    found = found.instead_of(before)
+    try:
+        common.say(f"profile saved as {store.save(work.keys[0], found)}")
+    except ProfileError as error:
+        common.say(f"the profile is not kept: {error}")
     return found, work
+
+
+def _how_it_ended(work: Run) -> str:
+    """Of a job that was measured and then came to no good end."""
+    result = work.results[0]
+    because = f": {result.message}" if result.message else ""
+    return f"{result.name} ended as {result.status} after it was measured{because}"
 
 
 def why_none(work: Run) -> str:

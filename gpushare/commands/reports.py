@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gpushare.commands import common, contention
+from gpushare.commands.interrupts import Interrupts
 from gpushare.launcher import explain as explained
 from gpushare.launcher.run import Run
+from gpushare.native.library import NativeError
 from gpushare.profiles import store
 from gpushare.profiles.store import ProfileError
 from gpushare.simulation import SimulationStuck
@@ -19,14 +21,24 @@ from gpushare.views.explain import render_waits
 from gpushare.views.summary import build_summary, render_summary
 
 
-def conclude(runs: Sequence[Run], console: common.Console, summary_file: Path | None, *, waits: bool) -> None:
-    """All of it, for a run and its restarts. `waits`: who waited for whom, too."""
+def conclude(
+    runs: Sequence[Run],
+    console: common.Console,
+    summary_file: Path | None,
+    interrupts: Interrupts,
+    *,
+    waits: bool,
+) -> None:
+    """All of it, for a run and its restarts. `waits`: who waited for whom, too.
+
+    :param interrupts: entered. Only what is learned of pairs of jobs is given up for them.
+    """
     for each in runs:
         _keep_profiles(each)
     _tell(runs, console, summary_file)
     if waits:
         _explain(runs, console)
-    _learn(runs, summary_file)
+    _learn(runs, summary_file, interrupts)
 
 
 def _keep_profiles(work: Run) -> None:
@@ -50,12 +62,13 @@ def _tell(runs: Sequence[Run], console: common.Console, summary_file: Path | Non
         common.to_stdout(partial(_show, title, summary, console), "the summary")
 
 
-def _learn(runs: Sequence[Run], summary_file: Path | None) -> None:
+def _learn(runs: Sequence[Run], summary_file: Path | None, interrupts: Interrupts) -> None:
     """Keep what the runs have shown of pairs of jobs, and add it to the file. Ctrl-C loses no more than that."""
     try:
-        factors = [contention.learn_from(work) for work in runs]
-    except (KeyboardInterrupt, SimulationStuck) as error:
-        common.say(f"nothing was learned of the jobs as a pair: {error or 'interrupted'}")
+        with interrupts.let_through():
+            factors = [contention.learn_from(work) for work in runs]
+    except (KeyboardInterrupt, SimulationStuck, NativeError) as error:
+        common.say(f"nothing was learned of the jobs as a pair: {str(error) or 'interrupted'}")
         return
     if any(factors):
         summaries = [_summary(work) for work in runs]

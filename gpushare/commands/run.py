@@ -10,6 +10,7 @@ import click
 
 from gpushare import jobs as job_specs
 from gpushare.commands import common, reports
+from gpushare.commands.interrupts import Interrupts
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, JobSpec
 from gpushare.launcher import devices, restart, trace
@@ -49,7 +50,9 @@ from gpushare.views.plain import PlainScreen
 @click.option(
     "--no-profile", "anew", is_flag=True, help="Measure each job anew, although it has a saved profile."
 )
-@click.option("--explain", is_flag=True, help="Tell of each wait: who, for whom, why, how long, as forecast.")
+@click.option(
+    "--explain", is_flag=True, help="Tell who waited for whom, why, how long, how wrong forecasts were."
+)
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option(
     "--restart", "restarts", is_flag=True, help="If the host dies, start again the jobs not to blame."
@@ -107,11 +110,13 @@ def run(
     screen = _screen(plan, shown)
     _tell_plan(plan, how, screen)
     again = _restarting(logs, trace_file, shown) if restarts else None
-    runs = restart.execute(Run(plan, logs, screen, log), again)
-    if failure := runs[0].failure:
-        raise UsageError(f"the host could not start: {failure}")
-    reports.conclude(runs, console, summary_file, waits=explain)
-    common.say(f"logs are in {logs.directory}")
+    work = Run(plan, logs, screen, log)
+    with Interrupts() as interrupts:
+        runs = restart.execute(work, again)
+        if failure := runs[0].failure:
+            raise UsageError(f"the host could not start: {failure}")
+        reports.conclude(runs, console, summary_file, interrupts, waits=explain)
+        common.say(f"logs are in {logs.directory}")
     return restart.exit_code(runs)
 
 

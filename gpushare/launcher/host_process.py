@@ -28,6 +28,7 @@ class HostProcess:
 
     def __init__(self, descriptors: Sequence[int], log: BinaryIO, *, give_stdin: bool) -> None:
         process.set_child_subreaper()
+        self._before = set(psutil.Process().children(recursive=True))
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._process = subprocess.Popen(
@@ -76,9 +77,23 @@ class HostProcess:
     def sweep(self) -> None:
         """End what the host left behind; orphans have become our children."""
         self.kill()
-        for child in psutil.Process().children(recursive=True):
+        left = self._left_behind()
+        for each in left:
             with contextlib.suppress(psutil.NoSuchProcess):
-                child.kill()
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, 0)[0]:
-                pass
+                each.kill()
+        for each in left:  # parents before their children, which are ours once they are gone
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(each.pid, 0)
+
+    def _left_behind(self) -> list[psutil.Process]:
+        """Our children that come from the host, and all theirs, each after its parent.
+
+        Whoever started gpushare may have given it children by `exec`, such as the `tee` of a shell script: they were
+        there before the host, or are of our session, which nothing of the host can come into.
+        """
+        left = []
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if child not in self._before and os.getsid(child.pid) != os.getsid(0):
+                    left += [child, *child.children(recursive=True)]
+        return left

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -110,10 +111,12 @@ class Run:
         started = time.monotonic()
         try:
             with self._signals:
-                self._execute()
+                try:
+                    self._execute()
+                finally:
+                    self.duration_s = time.monotonic() - started
+                    self._screen.stop()  # a Ctrl-C that came in the middle of it would leave the cursor hidden
         finally:
-            self.duration_s = time.monotonic() - started
-            self._screen.stop()
             self._logs.close()
 
     def _execute(self) -> None:
@@ -181,7 +184,8 @@ class Run:
             elif event == "profile":
                 index = message["job"]
                 found = Profile.from_host(self.plan.jobs[index].command, message["profile"])
-                self.profiles[index] = found.refining(self.plan.profiles[index])
+                found = found.refining(self.plan.profiles[index])
+                self.profiles[index] = replace(found, key=self.keys[index])
         return done
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from statistics import fmean
 from typing import Any
 
 from gpushare.errors import UsageError
+from gpushare.jobs import PROFILE_FORMAT
 from gpushare.profiles.kinds import MOST_KINDS, IterationKind, is_time
 
-FORMAT = "gpushare-profile"
+FORMAT = PROFILE_FORMAT
 _GONE = ("python_share",)  # fields of earlier versions
-VERSION, READ = 5, (1, 2, 3, 4, 5)
+VERSION, READ = 6, (1, 2, 3, 4, 5, 6)
+_LEAST_PAGE_BYTES = 4096  # as the shim has it
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Profile:
     (`framework.companions`). None where that was not measured: the last three only `gpushare profile` does.
     `iterations` is how many the job did when it ran to its end; None if it never did. `kinds` are those of its
     iterations, if there are several (from version 3 on); then `held_bytes` is the most of all, and `time_s` that of the
-    profiled one.
+    profiled one. `key` names what was measured (`store.key_for`), also where the profile is not kept: what runs have
+    taught of it is found by that. None in files before version 6.
     """
 
     command: str
@@ -54,6 +57,7 @@ class Profile:
     pressure: float | None = None
     spread: tuple[float, ...] = ()
     kinds: tuple[IterationKind, ...] = ()
+    key: str | None = None
 
     @property
     def mean_iteration_s(self) -> float:
@@ -146,6 +150,10 @@ class Profile:
         sizes = (*self.held_bytes, self.residue_bytes, self.peak_held_bytes, self.page_bytes)
         if not all(isinstance(n, int) and n >= 0 for n in sizes) or self.page_bytes == 0:
             return "sizes must be numbers of bytes"
+        if self.page_bytes < _LEAST_PAGE_BYTES or self.page_bytes & (self.page_bytes - 1):
+            return f"page_bytes must be a power of two from {_LEAST_PAGE_BYTES} up, but is {self.page_bytes}"
+        if not isinstance(self.key, str | None):
+            return "its key must be a text"
         if not all(is_time(t) for t in (*self.time_s, self.iteration_s)):
             return "times must be numbers of seconds"
         if self.iterations is not None and (not isinstance(self.iterations, int) or self.iterations < 1):

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from gpushare.errors import GpushareError, UsageError
@@ -55,7 +56,7 @@ def find(spec: JobSpec, device: str) -> Profile | None:
 def load(key: str) -> Profile | None:
     """The profile saved under a `key_for`; None if there is none that this version reads."""
     try:
-        return Profile.load(directory() / f"{key}.json")
+        return replace(Profile.load(directory() / f"{key}.json"), key=key)  # older files do not say it
     except UsageError:
         return None
 

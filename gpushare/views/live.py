@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ from gpushare.units import format_bytes
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_HZ = 5
 _RATE_OVER_S = 3.0
+# What moves the cursor or colours text (ECMA-48): CSI, OSC and the short ones; what is left of one that was cut.
+_SEQUENCES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]"
+)
 
 
 class LiveScreen:
@@ -55,9 +60,12 @@ class LiveScreen:
                 self._live.stop()
 
     def job_line(self, name: str, text: str) -> None:
-        """A job's line scrolls above the picture."""
-        self._last_line[name] = text
-        self._print(Text(f"{name} | {text}"))
+        """A job's line scrolls above the picture, without what would move the cursor out of it."""
+        shown = _SEQUENCES.sub("", text)
+        if text and not shown:
+            return  # it only moved the cursor, as nested progress bars do
+        self._last_line[name] = shown
+        self._print(Text(f"{name} | {shown}"))
 
     def note(self, text: str) -> None:
         """A line of gpushare's own."""
@@ -102,15 +110,15 @@ class LiveScreen:
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("last line", no_wrap=True, ratio=1, overflow="ellipsis")
         for index, name in enumerate(self._names):
-            account = self._accounts.get(index)
-            view = telemetry.job(account) if account else None
+            account = self._accounts.get(index, index + 1)  # the host gives them in the jobs' order
+            view = telemetry.job(account)
             table.add_row(name, *self._cells(index, view), Text(self._last_line.get(name, "")))
         return table
 
-    def _cells(self, index: int, view: JobView | None) -> tuple[str, str, str, str, str]:
-        if view is None:
-            return ("starting", "-", "-", "-", "-")
+    def _cells(self, index: int, view: JobView) -> tuple[str, str, str, str, str]:
         phase = self._ended.get(index, view.phase)
+        if index not in self._accounts:
+            return (phase, "-", "-", "-", "-")
         shift = view.mean_shift_s
         return (
             phase,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,8 +14,8 @@ from gpushare.units import format_bytes, format_seconds
 from gpushare.views.pool import held_over_time, pool_picture
 
 _HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS = 10, 5, 3, 6
+_WIDEST = 1000  # of a table that is measured, not printed
 _HEADINGS = (
-    "policy",
     "run",
     "time",
     "of\nserial",
@@ -27,12 +28,13 @@ _HEADINGS = (
     "all run\nfrom",
     "none waits\nfrom",
 )
+_FIRST_HALF = 7  # of these, where the terminal is too narrow for all
 
 
 def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | None) -> None:
     """Print the report of `simulation.report`.
 
-    :param picture_of: the policy to draw; None for no picture.
+    :param picture_of: the policy to draw, and to tell of for each job; None for neither.
     """
     console.print(_jobs(plan))
     console.print(
@@ -44,12 +46,15 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
     for line in _rules(plan):
         console.print(line, highlight=False, soft_wrap=True)
     console.print()
-    console.print(_policies(plan))
+    render_policies(plan, console)
     for line in _factors(plan):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in _messages(plan):
+    for line in _messages(plan, picture_of):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if picture_of:
+        console.print()
+        console.print(f"the jobs under {picture_of}:", highlight=False)
+        console.print(_outcomes(plan["policies"][picture_of]["jobs"]))
         console.print()
         render_pool(plan, picture_of, console)
     if plan["sweep"]:
@@ -112,9 +117,7 @@ def _throughput(sweep: dict[str, Any], policy: str, i: int, jobs: int) -> str:
 
 
 def _jobs(plan: dict[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("job", "peak", "residue", "iteration", "iterations", "threads"):
-        table.add_column(heading, justify="left" if heading == "job" else "right")
+    table = _of_jobs("peak", "residue", "iteration", "iterations", "threads")
     for job in plan["jobs"]:
         table.add_row(
             job["name"],
@@ -127,28 +130,71 @@ def _jobs(plan: dict[str, Any]) -> Table:
     return table
 
 
-def _policies(plan: dict[str, Any]) -> Table:
+def _of_jobs(*headings: str) -> Table:
+    """An empty table with a row for each job: long names take more lines, and none is cut off."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("policy", "run") else "right")
-    for policy, found in plan["policies"].items():
-        jobs = found["jobs"]
-        shifts = [job["time_shift_s"] for job in jobs if job["time_shift_s"] is not None]
+    table.add_column("job", overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "fits" else "right", no_wrap=True)
+    return table
+
+
+def _outcomes(jobs: list[dict[str, Any]]) -> Table:
+    """What becomes of each job under one policy."""
+    table = _of_jobs("fits", "shift", "waits\nat doors", "waits for\nmemory", "longest\nwait", "slowdown")
+    for job in jobs:
         table.add_row(
-            policy,
-            _who_ended(jobs),
-            format_seconds(found["duration_s"] if found["all_ok"] else None),
-            _number(found["over_serial"]),
-            _number(found["stp"]),
-            _number(found["antt"]),
-            format_seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
-            format_seconds(max(job["longest_wait_s"] for job in jobs)),
-            format_seconds(sum(shifts) / len(shifts) if shifts else None),
-            format_bytes(found["pool_peak_bytes"]),
-            _budget(found["all_run_from_bytes"]),
-            _budget(found["nothing_waits_from_bytes"]),
+            job["name"],
+            "yes" if job["status"] == "ok" else f"no: {job['status']}",
+            format_seconds(job["time_shift_s"]),
+            format_seconds(job["door_wait_s"]),
+            format_seconds(job["memory_wait_s"]),
+            format_seconds(job["longest_wait_s"]),
+            _number(job["slowdown"]),
         )
     return table
+
+
+def render_policies(plan: dict[str, Any], console: Console) -> None:
+    """Print a row for each policy; in two halves, one below the other, where the rows are too long."""
+    every = range(len(_HEADINGS))
+    whole = _policies(plan, every)
+    if console.measure(whole, options=console.options.update(width=_WIDEST)).maximum <= console.width:
+        console.print(whole)
+        return
+    console.print(_policies(plan, every[:_FIRST_HALF]))
+    console.print()
+    console.print(_policies(plan, every[_FIRST_HALF:]))
+
+
+def _policies(plan: dict[str, Any], columns: Sequence[int]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("policy", no_wrap=True)
+    for heading in (_HEADINGS[column] for column in columns):
+        table.add_column(heading, justify="left" if heading == "run" else "right", no_wrap=True)
+    for policy, found in plan["policies"].items():
+        cells = _figures(found)
+        table.add_row(policy, *(cells[column] for column in columns))
+    return table
+
+
+def _figures(found: dict[str, Any]) -> tuple[str, ...]:
+    """Of a policy, one for each of `_HEADINGS`."""
+    jobs = found["jobs"]
+    shifts = [job["time_shift_s"] for job in jobs if job["time_shift_s"] is not None]
+    return (
+        _who_ended(jobs),
+        format_seconds(found["duration_s"] if found["all_ok"] else None),
+        _number(found["over_serial"]),
+        _number(found["stp"]),
+        _number(found["antt"]),
+        format_seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
+        format_seconds(max(job["longest_wait_s"] for job in jobs)),
+        format_seconds(sum(shifts) / len(shifts) if shifts else None),
+        format_bytes(found["pool_peak_bytes"]),
+        _budget(found["all_run_from_bytes"]),
+        _budget(found["nothing_waits_from_bytes"]),
+    )
 
 
 def _who_ended(jobs: list[dict[str, Any]]) -> str:
@@ -194,14 +240,16 @@ def _factor(pair: dict[str, Any], names: list[str]) -> str:
     )
 
 
-def _messages(plan: dict[str, Any]) -> list[str]:
+def _messages(plan: dict[str, Any], drawn_policy: str | None) -> list[str]:
+    """Why jobs do not end well: all of them under the policy that is drawn, some under the others."""
     lines = []
     for policy, found in plan["policies"].items():
         failed = [job for job in found["jobs"] if job["message"]]
-        for job in failed[:_MESSAGES]:
+        shown = len(failed) if policy == drawn_policy else _MESSAGES
+        for job in failed[:shown]:
             lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
-        if len(failed) > _MESSAGES:
-            lines.append(f"{policy}: and {len(failed) - _MESSAGES} more")
+        if len(failed) > shown:
+            lines.append(f"{policy}: and {len(failed) - shown} more")
     return lines
 
 

@@ -20,7 +20,7 @@ def render_profile(profile: Profile, console: Console) -> None:
     for name, value in rows(profile):
         table.add_row(name, value)
     console.print(table)
-    width = min(console.width, 100) - 14
+    width = max(10, min(console.width, 100) - 14)  # narrow terminals wrap it
     for line in curve_picture(profile, width, 8):
         console.print(line, markup=False, highlight=False)
 

@@ -1,4 +1,66 @@
-"""The end of a run: figures as JSON, and the same for reading."""
+"""The end of a run: figures as JSON, and the same for reading.
+
+What each field of the JSON is. Names that end in `_s` are seconds, in `_bytes` bytes; all others are counts, if nothing
+else is said. Null stands for what is not known or was not there.
+
+Of the run:
+
+- `policy`, `device`: as they were asked for and chosen.
+- `budget_bytes`: with which it began. `budget_at_end_bytes`: only there if `gpushare budget` has changed it.
+- `pool_peak_bytes`: the most that all jobs held together.
+- `duration_s`: from the start of the host to its end.
+- `overlap_s`: in which iterations of two jobs or more advanced. `eligible_s`: in which two jobs or more were measured
+  and had not ended, so that it could have been.
+- `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns): the `seconds` in which two
+  jobs or more ran in it; its `yield`, solo seconds of iterations done per second, as last measured; its `efficiency`,
+  by which modes are compared (`scheduling/efficiency.py`). `turns_s`: the seconds in turns. `yield_in_turns`: the yield
+  of that. `yield_side_by_side`: the best one of those in which all share. `trials_lost_s`: what trials of other modes
+  have lost.
+- `python_grants`: starts that only a new permit of the policy allowed, of all jobs.
+- `longest_wait_s`: of any job.
+- `solo_peaks_sum_bytes`, `serial_estimate_s`: sums over the jobs of `solo_peak_bytes` and `alone_s`; null if one is.
+- `page_bytes`: of the pool. `pages_changed_owner`: pages that passed from one job to another. `pages_dropped`: pages
+  that were taken from one address for another.
+- `parks`: how often the other jobs had to stop for a fork of one. `park_s`: how long that took, in all.
+- `pool_base`: the address at which the pool begins. `pool_reserved_bytes`: addresses that it has.
+- `wakes`: the latest wake-ups of jobs that had waited, 16384 at most: their `count`; the `median_s`, the 99th
+  percentile `p99_s` and the `longest_s` of the times from the grant to the thread running again; and under `gil` the
+  same of the times from there to its having the GIL.
+- `scheduler_cpu_s`: CPU time of the scheduler's thread.
+- `pair_factor`: what a run of two jobs has taught of them as a pair: by which `factor` each is slower beside the other,
+  the mean of all `runs`, and the one that `this_run` has shown.
+- `restarts`: only there with `--restart`, if there were any: a summary like this one of each host that came later.
+- `jobs`: a list, in the order of the command line.
+
+Of a job:
+
+- `name`, `command`; `status`: one of those of `launcher/results.py`; `exit_code`; `message`: why it ended so, if there
+  is more to say.
+- `iterations`, without evaluation: `batches_evaluated` are its batches. `iteration_kinds`: how many kinds of iterations
+  were seen.
+- `duration_s`: from its first line to its end. `alone_s`: an estimate of that with nobody beside: less what it waited,
+  its iterations at their pace alone.
+- `solo_peak_bytes`: the most that it held in an iteration with nobody beside, or by its profile. `held_peak_bytes`: the
+  most that it held, in whole pages. `live_peak_bytes`: the most that its blocks had. `remaining_bytes`: what was held
+  of it after its end.
+- `time_shift_s`: from the start of another job's iteration to that of its own, on the mean; `predicted_time_shift_s`:
+  the one that was planned last; `shift_error_s`: how far these are from each other.
+- `door_wait_s`: what it waited at doors. `memory_wait_s`, `memory_waits`: what it waited for memory within iterations,
+  and how often. `waited_s`: both by reason: `behind`, `turn`, `shift`, `claims`, `memory-first`, `measured`,
+  `residues`, `fork`, `overrun` (`telemetry/decisions.py` has their meaning); and `queued`, before it began, which is
+  not in `duration_s`. `longest_wait_s`: the longest of all these.
+- `waits_forecast`: of how many waits the length was forecast: those for a planned start, with `--explain` all that
+  curves could forecast. `forecast_error_s`: by how much that was wrong, on the mean.
+- `longest_wake_s`: the longest time from a grant to its thread running with the GIL.
+- `overruns`: how often it came to need more than it claims. `copies_out`: how often its memory was copied out for
+  another job. `leases`: segments of iterations that it was promised memory for. `python_grants`: as above.
+- `memory`, of its end: `allocations`, `frees`, and `bad_frees`, which fit no block; `live_bytes`, and of these by where
+  blocks lie (`shim/src/heap.h`) `live_small_bytes`, `live_persistent_bytes`, `live_transient_bytes` and
+  `live_extents_bytes`; `reserved_bytes`: addresses. What was live at the profiled peak: `peak_persistent_bytes`,
+  `peak_activation_bytes`, `peak_temporary_bytes`. `pages_received`: pages that another job had; `mappings`: of pages;
+  `events`: that were recorded on its streams; `device_waits` and `cpu_waits`: for such events, on the device and of the
+  CPU.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +90,10 @@ def build_summary(
     yields: Mapping[str, Any] | None = None,
     queued: Iterable[Wait] = (),
 ) -> dict[str, Any]:
-    """Bytes in bytes, times in seconds, None for what is not known.
+    """The fields that the module's text tells of, but for those that `commands.reports` adds.
 
-    :param yields: `scheduling.pace.Yields.to_json`, if the host got as far as to tell. `modes` has how long two jobs
-        or more ran in each mode, its yield, solo seconds per second as last measured, and its efficiency
-        (`scheduling.efficiency`). `trials_lost_s` is what trials of other modes have lost.
-    :param queued: waits of jobs before they began. They are in `waited_s` and `longest_wait_s`, not in `duration_s`.
-
-    `serial_estimate_s` is the jobs' time one after the other: the time that is not iterations as it was,
-    and each iteration at its pace alone.
+    :param yields: `scheduling.yields.Yields.to_json`, if the host got as far as to tell.
+    :param queued: waits of jobs before they began.
     """
     pool = telemetry.pool()
     before_s: list[list[float]] = [[] for _ in results]

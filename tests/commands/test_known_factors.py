@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.commands.contention import contention_of, known_factors
+from gpushare.commands.contention import contention_of, cores_here, known_factors, threads_of
 from gpushare.jobs import JobSpec, parse_job
 from gpushare.profiles import Profile, pairs, store
 
@@ -29,8 +29,12 @@ def have_run(jobs: Jobs, pair: str, factor: float, profile: Profile = SHARES) ->
     pairs.learn(keys[0], keys[1], factor)
 
 
-def known(jobs: Jobs, pair: str, profile: Profile = SHARES, given: float | None = None) -> tuple[object, ...]:
-    (found,) = known_factors([jobs[name] for name in pair], [profile, profile], "cpu", given)
+def known(
+    jobs: Jobs, pair: str, profile: Profile = SHARES, given: float | None = None, cores: float | None = None
+) -> tuple[object, ...]:
+    profiles = [replace(profile, key=store.key_for(jobs[name], profile.device)) for name in pair]
+    cores = cores or cores_here()
+    (found,) = known_factors(profiles, [threads_of(p, cores) for p in profiles], cores, given)
     factor = pytest.approx(found.factor)
     contention = contention_of(2, given, [found])
     assert contention.factors[0, 1] + contention.waits[0, 1] == factor == found.factor_of_second
@@ -79,3 +83,31 @@ def test_a_pair_whose_profiles_are_gone_tells_nothing_of_others(jobs: Jobs) -> N
     have_run(jobs, "ab", 1.3, PLAIN)  # nothing was foretold of it
     assert known(jobs, "de") == ("measured", 1.09, 0, 0)
     assert known(jobs, "de", PLAIN) == ("others", 1.3, 0, 1)
+
+
+def test_a_profile_that_does_not_say_what_was_measured_has_learned_nothing(jobs: Jobs) -> None:
+    have_run(jobs, "ab", 1.4, PLAIN)
+    (found,) = known_factors([PLAIN, PLAIN], [0.5, 0.5], 2, None)
+    assert (found.source, found.others) == ("others", 1)
+
+
+def test_others_are_of_the_device_that_was_measured(jobs: Jobs) -> None:
+    gpu = replace(SHARES, device="cuda NVIDIA H200")
+    have_run(jobs, "ab", 1.3)
+    have_run(jobs, "ac", 1.4, gpu)
+    assert known(jobs, "de", gpu) == ("measured", 1.4, 0, 1)
+    (found,) = known_factors([SHARES, gpu], [0.5, 0.5], 2, None)
+    assert (found.source, found.others) == ("measured", 0)
+
+
+def test_others_are_alike_by_the_cores_and_threads_that_are_planned(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    busy = replace(SHARES, cores_busy=2.0)
+    have_run(jobs, "ab", 1.3, busy)  # wanted more cores than there are
+    have_run(jobs, "cf", 1.19)
+    assert known(jobs, "de", busy) == ("measured", 1.3, 0, 1)
+    assert known(jobs, "de", busy, cores=8) == ("measured", 1.19, 0, 1)
+    (found,) = known_factors([SHARES, SHARES], [2, 2], 2, None)
+    assert found.factor == pytest.approx(1.3)

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.errors import UsageError
-from gpushare.profiles import VERSION, IterationKind, Profile, segments
+from gpushare.profiles import VERSION, IterationKind, Profile, segments, store
 
 MIB = 1 << 20
 PROFILE = Profile(
@@ -27,7 +28,7 @@ def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
     content = {**PROFILE.to_json(), "version": 7}
-    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2, 3, 4 and 5"):
+    with pytest.raises(UsageError, match="version 7, this gpushare reads 1, 2, 3, 4, 5 and 6"):
         Profile.from_json(content, "x")
     with pytest.raises(UsageError, match="not a gpushare profile"):
         Profile.from_json({}, "x")
@@ -42,7 +43,7 @@ def test_other_versions_are_refused_with_both(tmp_path: Path) -> None:
 
 def test_files_of_version_1_have_no_shares() -> None:
     content = {**PROFILE.to_json(), "version": 1}
-    for share in ("cores_busy", "gil_share", "sensitivity", "pressure", "spread"):  # all that came later
+    for share in ("cores_busy", "gil_share", "sensitivity", "pressure", "spread", "key"):  # came later
         del content[share]
     assert Profile.from_json(content, "x") == PROFILE
     assert PROFILE.cores_busy is None
@@ -63,7 +64,19 @@ def test_files_of_version_4_have_no_spread() -> None:
     content = {**KINDS.to_json(), "version": 4}
     del content["spread"]
     assert Profile.from_json(content, "x") == KINDS
-    assert VERSION == 5
+
+
+def test_files_of_version_5_do_not_say_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = {**KINDS.to_json(), "version": 5}
+    del content["key"]
+    assert Profile.from_json(content, "x") == KINDS and KINDS.key is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = store.save("k", KINDS)
+    path.write_text(json.dumps(content))
+    assert store.load("k") == replace(KINDS, key="k")  # where it is kept tells
+    assert VERSION == 6
 
 
 def test_iterations_are_longer_than_a_short_one() -> None:
@@ -141,6 +154,9 @@ def test_more_kinds_than_the_shim_has() -> None:
     [
         ({"residue_bytes": -1}, "sizes must be numbers of bytes"),
         ({"page_bytes": 0}, "sizes must be"),
+        ({"page_bytes": 5000}, "page_bytes must be a power of two from 4096 up, but is 5000"),
+        ({"page_bytes": 2048}, "power of two from 4096 up"),
+        ({"key": 3}, "its key must be a text"),
         ({"held_bytes": ("x", 1, 2)}, "sizes must be"),
         ({"iteration_s": None}, "times must be numbers of seconds"),
         ({"time_s": (0.0, 0.2, 0.1)}, "times of its curve go back"),

@@ -18,6 +18,7 @@ def job(name: str, **changes: object) -> dict[str, object]:
         "door_wait_s": 0.5,
         "memory_wait_s": 0.25,
         "longest_wait_s": 0.3,
+        "slowdown": 1.6,
     }
     return {"name": name, **fields, "time_shift_s": 0.4, **changes}
 
@@ -51,8 +52,8 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
     }
 
 
-def text_of(report: dict[str, object], picture_of: str | None = None) -> str:
-    console = Console(width=110, record=True, file=io.StringIO())
+def text_of(report: dict[str, object], picture_of: str | None = None, width: int = 110) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
     render_plan(report, console, picture_of=picture_of)
     return console.export_text()
 
@@ -82,6 +83,44 @@ def test_of_many_messages_the_first_are_shown() -> None:
     text = text_of(plan(unmanaged=policy(*failed, all_ok=False)))
     assert "unmanaged: job 2: why 2" in text and "why 3" not in text
     assert "unmanaged: and 3 more" in text
+    drawn = text_of(plan(unmanaged=policy(*failed, all_ok=False)), "unmanaged")
+    assert all(f"unmanaged: job {i}: why {i}\n" in drawn for i in range(6)) and "more" not in drawn
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_of_the_drawn_policy_each_job_is_told_and_nothing_is_cut_off(width: int) -> None:
+    long = "a-job-whose-name-is-longer-than-there-is-room-for-in-a-terminal-of-80-columns"
+    twenty = [f"{long}-{n}" if n == 7 else f"job-{n}" for n in range(20)]
+    late = {"time_shift_s": 123.4, "door_wait_s": 123.4, "memory_wait_s": 123.4, "slowdown": 12.34}
+    outcomes = [job(name, **late) for name in twenty]
+    outcomes[3] = job("job-3", status="out of memory", slowdown=None, time_shift_s=None)
+    report = plan(**{name: policy(*outcomes, all_ok=False) for name in ("zico", "waterwave")})
+    report["jobs"] = [{**report["jobs"][0], "name": name} for name in twenty]
+    text = text_of(report, "zico", width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width and "…" not in text.replace("a-job-whos…", "")  # beside the picture
+    told = lines[lines.index("the jobs under zico:") + 1 :]
+    assert told[0].split() == ["waits", "waits", "for", "longest"]
+    assert told[1].split() == ["job", "fits", "shift", "at", "doors", "memory", "wait", "slowdown"]
+    (second,) = (line.split() for line in told if line.startswith("job-2 "))
+    assert second == ["job-2", "yes", "123.4", "s", "123.4", "s", "123.4", "s", "300.0", "ms", "12.34"]
+    (third,) = (line.split() for line in told if line.startswith("job-3 "))
+    assert third == [
+        "job-3",
+        "no:",
+        "out",
+        "of",
+        "memory",
+        "-",
+        "500.0",
+        "ms",
+        "250.0",
+        "ms",
+        "300.0",
+        "ms",
+        "-",
+    ]
+    assert long in "".join(line.split(" ")[0] for line in told)
 
 
 def test_factors_of_pairs_are_told_with_their_source() -> None:

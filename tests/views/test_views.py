@@ -6,12 +6,16 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from gpushare.commands import common
 from gpushare.launcher.results import JobResult
 from gpushare.profiles import Profile
 from gpushare.telemetry import layout
+from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
+from gpushare.views import summary as summary_view
+from gpushare.views.explain import render_waits
 from gpushare.views.live import LiveScreen
-from gpushare.views.profile import curve_picture, rows
+from gpushare.views.profile import curve_picture, render_profile, rows
 from gpushare.views.summary import build_summary, render_summary
 
 MIB = 1 << 20
@@ -73,6 +77,81 @@ def test_live_view_fits_80_columns(memory: int) -> None:
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "300.0 MiB of 400.0 MiB" in text
     assert "iterating" in text and "step 40" in text and "150.0 MiB" in text
+
+
+def test_what_moves_the_cursor_stays_out_of_the_live_view() -> None:
+    out = io.StringIO()
+    screen = LiveScreen(["train"], 400 * MIB, Console(width=80, file=out, force_terminal=False))
+    lines = {
+        "\x1b[32m50%\x1b[0m|\x1b[1;38;5;9mloss\x1b[0m\x1b[K 0.5": "50%|loss 0.5",
+        "\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b(B\x1b7": "alink",
+        "cut \x1b": "cut ",
+        "plain [32m": "plain [32m",
+        "": "",
+    }
+    for line in ("\x1b[A\x1b[A\x1b[2K", *lines):
+        screen.job_line("train", line)
+    assert out.getvalue().splitlines() == [f"train | {text}" for text in lines.values()]
+    screen.job_line("train", "last")
+    screen.job_line("train", "\x1b[A")
+    assert screen._last_line == {"train": "last"}
+
+
+def test_a_job_that_is_queued_is_told_as_that_and_its_end(memory: int) -> None:
+    for account, state in ((1, layout.STATES.index("iterating")), (2, layout.STATES.index("queued"))):
+        put(memory, layout.HEADER_BYTES + account * layout.SLOT_BYTES, layout.SLOT, state=state)
+    screen = LiveScreen(["train", "other", "third"], 400 * MIB, Console(width=80))
+    screen._telemetry = Telemetry(memory)
+    screen.job_started(0, 1)
+
+    def phases() -> list[list[str]]:
+        return [line.split()[:3] for line in text_of(screen.render()).splitlines()[2:]]
+
+    assert phases() == [["train", "iterating", "0"], ["other", "queued", "-"], ["third", "starting", "-"]]
+    screen.job_ended(1, "interrupted")
+    assert phases()[1] == ["other", "interrupted", "-"]
+
+
+def test_names_of_jobs_are_no_markup(memory: int) -> None:
+    fill(memory)
+    names = ["[b]a", "t:smile:[lr=1]"]
+    results = [JobResult(name, name, "ok", 0, None, i + 1) for i, name in enumerate(names)]
+    console = common.Console()
+    screen = LiveScreen(names, 400 * MIB, console)
+    screen._telemetry = Telemetry(memory)
+    wait = Wait(0, 10**9, None, 0, 1, account=1, for_account=2, reason=1, refused=False)
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    shown = {
+        "live": lambda: console.print(screen.render()),
+        "summary": lambda: render_summary(summary, console),
+        "waits": lambda: render_waits([wait], names, console),
+    }
+    for what, show in shown.items():
+        with console.capture() as captured:
+            show()
+        assert all(name in captured.get() for name in names), what
+
+
+def test_each_field_of_the_summary_is_explained(memory: int) -> None:
+    fill(memory)
+    modes = {"zico": {"seconds": 2.0, "yield": 1.5, "efficiency": 1.5}}
+    results = [JobResult("a", "a.py", "ok", 0, None, 1)]
+    summary = build_summary(
+        Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0, yields={"modes": modes}
+    )
+    mode, job, wakes = summary["modes"]["zico"], summary["jobs"][0], summary["wakes"]
+    later = (
+        "budget_at_end_bytes",
+        "scheduler_cpu_s",
+        "pair_factor",
+        "factor",
+        "runs",
+        "this_run",
+        "restarts",
+    )
+    tables = (summary, mode, wakes, wakes["gil"], job, job["waited_s"], job["memory"], dict.fromkeys(later))
+    text = summary_view.__doc__ or ""
+    assert [name for table in tables for name in table if f"`{name}`" not in text] == []
 
 
 def test_a_gpu_is_shown(memory: int) -> None:
@@ -187,6 +266,14 @@ def test_the_curve_is_highest_at_its_peak() -> None:
     assert len({len(line) for line in picture}) == 1
     top = picture[0].split("|")[1]
     assert top[:15].strip() == "" and "█" in top[15:21] and top[21:].strip() == ""
+
+
+def test_a_profile_is_shown_on_a_terminal_of_any_width() -> None:
+    profile = Profile("a", "2", "cpu", MIB, 0, 0, 0, MIB, MIB, 0, 0.1, (MIB,), (0.0,))
+    for width in (1, 13, 14, 15, 80):
+        console = Console(width=width, record=True, file=io.StringIO())
+        render_profile(profile, console)
+        assert "█" in console.export_text()
 
 
 def test_a_profile_says_how_much_iterations_vary() -> None:
