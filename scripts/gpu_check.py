@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     )
     given = parser.parse_args()
     given.parts = [part for part in PARTS if getattr(given, part.name)] or list(PARTS)
-    if given.parts[0].name != "facts" and (given.only or given.list):
+    if "facts" not in [part.name for part in given.parts] and (given.only or given.list):
         parser.error("--only and --list are about --facts")
     if not given.list and not given.out:
         parser.error("--out DIR is needed: results are written there after every check")
@@ -115,7 +115,9 @@ def main() -> int:
     begin = time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end_tidily)
-    header = machine.asked()
+    limit_s = min(machine.LIMIT_S, given.total)
+    print(f"asking torch for its CUDA device, within {limit_s:.0f} s", flush=True)
+    header = machine.asked(limit_s)
     if why := header.pop("refused"):
         return refuse(why)
     told = Given(given.out, tuple(given.only or ()))

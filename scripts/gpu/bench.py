@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -23,22 +24,27 @@ NOT_YET = "not reached yet"
 
 @dataclass
 class Benchmark:
-    """Its own results are `out`/gpu.json and `out`/gpu.md, with the command lines. `options` are of gpu.py."""
+    """Its own results are `out`/gpu.json and `out`/gpu.md, with the command lines. `options` are of gpu.py.
+
+    `until` (time.monotonic) it must have named its rows.
+    """
 
     out: Path
     options: list[str] = field(default_factory=list)
     device: str = "cuda"
+    until: float = math.inf
     _wrong: str = ""
 
     @cached_property
     def names(self) -> list[str]:
         """Of the rows that it will have; one, if it can't even say that."""
+        limit_s = max(0.0, min(LISTED_S, self.until - time.monotonic()))
         try:
             listed = subprocess.run(
-                self._command("--list"), env=_environment(), capture_output=True, text=True, timeout=LISTED_S
+                self._command("--list"), env=_environment(), capture_output=True, text=True, timeout=limit_s
             )
         except subprocess.TimeoutExpired:
-            self._wrong = f"it did not name its rows within {LISTED_S:g} s"
+            self._wrong = f"it did not name its rows within {limit_s:.0f} s"
         else:
             if listed.returncode == 0:
                 return listed.stdout.splitlines()

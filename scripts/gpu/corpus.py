@@ -13,18 +13,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import last_words
+
 from . import jobs, programs
-from .processes import LEAST_S, NO_TIME, Ended, at_once, started
+from .processes import LEAST_S, LIMIT_S, NO_TIME, Ended, at_once, started
 from .runner import Row
 
 FOLDER = Path(__file__).parent.parent.parent / "tests" / "scripts"
 BUDGET = "2GiB"
-LIMIT_S = 90.0
 SEED = "GPUSHARE_TEST_SEED"  # as for the tests on the CPU
 
 
@@ -35,10 +36,10 @@ class Result:
     ended: Ended
     files: dict[str, bytes]
 
-    def differences(self, other: "Result") -> dict[str, bool]:
-        """Claims: this one is equal to what plain python gave."""
+    def differences(self, other: "Result", words: str = "") -> dict[str, bool]:
+        """Claims: this one is equal to what plain python gave. `words` are told where the exit code is another."""
         mine, its = self.ended, other.ended
-        told = f"exit code {its.code}" + ("" if mine.code == its.code else f", but it is {mine.code}")
+        told = f"exit code {its.code}" + ("" if mine.code == its.code else f", but it is {mine.code}{words}")
         unequal = sorted(
             name for name in self.files | other.files if self.files.get(name) != other.files.get(name)
         )
@@ -97,21 +98,19 @@ def run(deadline: float, why: str = "") -> Iterator[Row]:
 
 
 def run_pairs(pairs: list[tuple[str, str]], machine: Machine, why: str = "") -> Iterator[Row]:
-    """Some pairs at once, each behind its scripts in plain python."""
+    """Some pairs at once, each behind its scripts in plain python; rows as they end: a hang holds back none."""
+    rows = [[_row(name, other, why) for name, other in (pair, pair[::-1])] for pair in pairs]
+    if why:
+        yield from (row for both in rows for row in both)
+        return
     with ThreadPoolExecutor(at_once()) as pool:
-        begun = []
-        for number, pair in enumerate(pairs):
-            rows = [_row(name, other, why) for name, other in (pair, pair[::-1])]
-            folder = machine.folder / str(number)
-            future: Future[None] | None = None
-            if not why:
-                future = pool.submit(_timed, pair, rows, machine, folder)
-            begun.append((rows, future))
+        begun = [
+            pool.submit(_timed, pair, both, machine, machine.folder / str(number))
+            for number, (pair, both) in enumerate(zip(pairs, rows, strict=True))
+        ]
         try:
-            for rows, future in begun:
-                if future:
-                    future.result()
-                yield from rows
+            for done in as_completed(begun):
+                yield from done.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -121,7 +120,7 @@ def _row(name: str, other: str, why: str) -> Row:
     return Row(name, f"beside {other}: output, exit code and files are those of plain python{where}", why=why)
 
 
-def _timed(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> None:
+def _timed(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> list[Row]:
     begin = time.monotonic()
     try:
         _run_pair(pair, rows, machine, folder)
@@ -131,6 +130,7 @@ def _timed(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Pat
             row.why, row.verdict = why, "not checked"
     for row in rows:
         row.seconds = round(time.monotonic() - begin, 2)
+    return rows
 
 
 def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: Path) -> None:
@@ -140,8 +140,10 @@ def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: 
         return
     alone = {name: plain(name, machine, folder) for name in pair}
     for row in rows:
-        if alone[row.name].ended.code is None:
-            row.why = f"plain python did not end it within {alone[row.name].ended.limit_s:.0f} s"
+        ended = alone[row.name].ended
+        if ended.code is None:
+            row.why = ended.no_time or f"plain python did not end it within {ended.limit_s:.0f} s"
+            row.log = ended.in_full
     if not any(row.why for row in rows):
         together, summary = _together(pair, machine, folder)
         for row in rows:
@@ -200,12 +202,15 @@ def _judge(
     row: Row, alone: Result, together: Result, summary: dict[str, Any], machine: Machine, folder: Path
 ) -> None:
     ended: Ended = summary["ended"]
-    if ended.code is None and machine.left_s < 0:
-        row.why = NO_TIME
+    logs = folder / "logs"
+    row.log = last_words.in_full(logs, ended.in_full)
+    if ended.code is None:
+        jobs.not_ended(row, ended, logs)
         return
+    words = f"its last words: {last_words.of_run(logs, ended.errors, jobs.SHOWN_LINES, jobs.SHOWN)}"
     if not summary["jobs"]:
-        row.claims[f"gpushare ends by itself; code {ended.code}, its last words: {ended.last_words}"] = False
-    row.claims |= together.differences(alone)
+        row.claims[f"gpushare tells how jobs ended; it ended with {ended.code}, {words}"] = False
+    row.claims |= together.differences(alone, f"; {words}")
     job = next((one for one in summary["jobs"] if one["name"] == row.name), None)
     if job and computes(row.name):
         row.figures["held_peak_bytes"] = job["held_peak_bytes"]
@@ -213,7 +218,8 @@ def _judge(
     told = jobs.difference(alone.ended.errors.encode(), together.ended.errors.encode())
     if told:
         row.figures["stderr"] = f"differs{told[:200]}"
-    if not all(row.claims.values()) and (why := _unsteady(row.name, alone, machine, folder)):
+    exits_alike = together.ended.code == alone.ended.code  # or it has not done all, and needs no second look
+    if exits_alike and not all(row.claims.values()) and (why := _unsteady(row.name, alone, machine, folder)):
         row.why, row.verdict = why, "not checked"
         return
     row.verdict = "true" if all(row.claims.values()) else "false"

@@ -11,13 +11,15 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import last_words
+
 from . import programs
-from .processes import LEAST_S, NO_TIME, Ended, at_once, started
+from .processes import ENOUGH_S, LEAST_S, LIMIT_S, NO_TIME, Ended, at_once, started
 from .runner import Row
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -27,16 +29,22 @@ NO_BRIDGE = "can't be built"  # what gpushare says when it goes on without
 GRAPHS_SHARE = 2.5  # a graph keeps nearly all that it has used
 LEAST_BUDGET = 256 << 20
 AGAIN = 2  # runs of plain python where something differs
+COMPILING = {"limit_s": 90, "enough_s": 60}  # torch.compile takes longer than what it compiles
+SHOWN_LINES, SHOWN = 8, 900  # of what a run that ended wrongly has said, in its row
 
 
 @dataclass(frozen=True)
 class Case:
-    """Jobs (a script with its options) that run together; what the run ends with, if it is not well."""
+    """Jobs (a script with its options) that run together; what the run ends with, if it is not well.
+
+    A run that has had `enough_s` seconds and not ended hangs.
+    """
 
     name: str
     statement: str
     jobs: tuple[str, ...]
-    limit_s: float = 90
+    limit_s: float = LIMIT_S
+    enough_s: float = ENOUGH_S
     exit_code: int = 0
     only_cuda: bool = False
     share: float = SHARE  # of the largest peak, as the budget
@@ -64,7 +72,6 @@ CASES = (
         "three_jobs",
         f"three jobs: {EQUAL}",
         ("perceptron.py", "convolutions.py", "random_numbers.py --steps 30"),
-        limit_s=120,
     ),
     Case(
         "graphs",
@@ -93,14 +100,14 @@ CASES = (
         exit_code=4,
         only_cuda=True,
     ),
-    Case("compiled", f"torch.compile beside dropout: {EQUAL}", ("compiled.py", "perceptron.py"), limit_s=180),
+    Case("compiled", f"torch.compile beside dropout: {EQUAL}", ("compiled.py", "perceptron.py"), **COMPILING),
     Case(
         "graph_trees",
         f"two jobs with torch.compile's mode reduce-overhead: {EQUAL}",
         ("graph_trees.py", "graph_trees.py --seed 3"),
-        limit_s=180,
         only_cuda=True,
         share=GRAPHS_SHARE,
+        **COMPILING,
     ),
 )
 COUNT = len(CASES)
@@ -113,12 +120,10 @@ class Plain:
     ended: Ended
     peak_bytes: int = 0
 
-    def why_not(self, job: str, may_fail: bool, time_is_up: bool) -> str:
+    def why_not(self, job: str, may_fail: bool) -> str:
         """Why nothing can be compared with it, or nothing."""
         if self.ended.code is None:
-            return (
-                NO_TIME if time_is_up else f"plain python did not end {job} within {self.ended.limit_s:.0f} s"
-            )
+            return self.ended.no_time or f"plain python did not end {job} within {self.ended.limit_s:.0f} s"
         if self.ended.code and not may_fail:
             return f"plain python ended {job} with {self.ended.code}: {self.ended.last_words}"
         return ""
@@ -136,13 +141,14 @@ class Machine:
     def left_s(self) -> float:
         return self.deadline - time.monotonic()
 
-    def plain(self, job: str, limit_s: float) -> Plain:
-        ended = self.started([sys.executable, *f"{SCRIPTS / job} {self.options}".split()], limit_s)
+    def plain(self, job: str, case: Case) -> Plain:
+        ended = self.started([sys.executable, *f"{SCRIPTS / job} {self.options}".split()], case)
         peak = re.search(r"peak_bytes (\d+)", ended.errors)
         return Plain(ended, int(peak[1]) if peak else 0)
 
-    def started(self, command: list[str], limit_s: float) -> Ended:
-        return started(command, limit_s, self.deadline, programs.python_path())
+    def started(self, command: list[str], case: Case) -> Ended:
+        path = programs.python_path()
+        return started(command, case.limit_s, self.deadline, path, enough_s=case.enough_s)
 
     @property
     def options(self) -> str:
@@ -161,32 +167,28 @@ def missing() -> str:
 
 
 def run_cases(cases: tuple[Case, ...], machine: Machine, why: str = "") -> Iterator[Row]:
-    """A row for each, in order. Some run at once, behind what they are compared with."""
+    """A row for each, as it ends: a hang holds back none. Some run at once, behind what they are compared with."""
+    rows = [(case, Row(case.name, case.statement, why=why or _no_use(case, machine))) for case in cases]
+    yield from (row for _, row in rows if row.why)
     with ThreadPoolExecutor(at_once()) as pool:
         known: dict[str, Future[Plain]] = {}
-        rows: list[tuple[Row, Future[None] | None]] = []
-        for case in cases:
-            row = Row(case.name, case.statement, why=why)
-            if not why and case.only_cuda and machine.device == "cpu":
-                row.why = "it needs a GPU"
-            for job in () if row.why else case.jobs:
+        wanted = [(case, row) for case, row in rows if not row.why]
+        for case, _ in wanted:
+            for job in case.jobs:
                 if job not in known:
-                    known[job] = pool.submit(machine.plain, job, case.limit_s)
-            rows.append((row, None))
-        rows = [
-            (row, None if row.why else pool.submit(_timed, case, row, machine, known))
-            for case, (row, _) in zip(cases, rows, strict=True)
-        ]
+                    known[job] = pool.submit(machine.plain, job, case)
+        begun = [pool.submit(_timed, case, row, machine, known) for case, row in wanted]
         try:
-            for row, future in rows:
-                if future:
-                    future.result()
-                yield row
+            yield from (done.result() for done in as_completed(begun))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _timed(case: Case, row: Row, machine: Machine, known: dict[str, Future[Plain]]) -> None:
+def _no_use(case: Case, machine: Machine) -> str:
+    return "it needs a GPU" if case.only_cuda and machine.device == "cpu" else ""
+
+
+def _timed(case: Case, row: Row, machine: Machine, known: dict[str, Future[Plain]]) -> Row:
     begin = time.monotonic()
     try:
         references = [known[job].result() for job in case.jobs]
@@ -196,6 +198,7 @@ def _timed(case: Case, row: Row, machine: Machine, known: dict[str, Future[Plain
     except Exception as error:  # the other cases still run
         row.why, row.verdict = fault(error), "not checked"
     row.seconds = round(time.monotonic() - begin, 2)
+    return row
 
 
 def fault(error: Exception) -> str:
@@ -206,7 +209,8 @@ def fault(error: Exception) -> str:
 
 def _run_case(case: Case, row: Row, machine: Machine, references: list[Plain], folder: Path) -> None:
     for job, plain in zip(case.jobs, references, strict=True):
-        row.why = row.why or plain.why_not(job, case.exit_code != 0, machine.left_s < 0)
+        if not row.why and (why := plain.why_not(job, case.exit_code != 0)):
+            row.why, row.log = why, plain.ended.in_full
     if not row.why and machine.left_s < LEAST_S:
         row.why = NO_TIME
     if row.why:
@@ -215,32 +219,38 @@ def _run_case(case: Case, row: Row, machine: Machine, references: list[Plain], f
     jobs = [f"{SCRIPTS / job} {machine.options}" for job in case.jobs]
     command = ["run", *jobs, "--device", machine.device, "--budget", str(budget), "--no-live"]
     command += ["--log-dir", str(folder / "logs"), "--summary", str(folder / "summary.json")]
-    ended = machine.started([sys.executable, "-m", "gpushare", *command], case.limit_s)
+    ended = machine.started([sys.executable, "-m", "gpushare", *command], case)
     row.figures["budget_bytes"] = budget
-    if ended.code is None and machine.left_s < 0:
-        row.why = NO_TIME
-        return
+    row.log = last_words.in_full(folder / "logs", ended.in_full)
     if ended.code is None:
-        row.claims[f"gpushare ends within {ended.limit_s:.0f} s"] = False
-    else:
-        if machine.device != "cpu":
-            row.claims["the bridge is torch's allocator"] = NO_BRIDGE not in ended.errors
-        row.claims[_ended(ended, case.exit_code)] = ended.code == case.exit_code
+        not_ended(row, ended, folder / "logs")
+        return
+    if machine.device != "cpu":
+        row.claims["the bridge is torch's allocator"] = NO_BRIDGE not in ended.errors
+    row.claims[_ended(ended, case.exit_code, folder / "logs")] = ended.code == case.exit_code
+    if ended.code == case.exit_code == 0:  # jobs that failed have not printed all, and need no second look
         _compare(case, row, references, folder, machine)
     if not row.why:
         row.verdict = "true" if all(row.claims.values()) else "false"
 
 
-def _ended(ended: Ended, wanted: int) -> str:
-    words = (
-        "" if ended.code == wanted else f"; it ended with {ended.code}, its last words: {ended.last_words}"
-    )
-    return f"gpushare ends with exit code {wanted}{words}"
+def not_ended(row: Row, ended: Ended, logs: Path) -> None:
+    """False, with where its threads were, unless it was cut before it had what it may need."""
+    words = f"its last words: {last_words.of_run(logs, ended.errors, SHOWN_LINES, SHOWN)}"
+    if ended.cut:
+        row.why = f"{ended.no_time}; {words}"
+    else:
+        row.claims[f"gpushare ends within {ended.limit_s:.0f} s; {words}"] = False
+        row.verdict = "false"
+
+
+def _ended(ended: Ended, wanted: int, logs: Path) -> str:
+    words = last_words.of_run(logs, ended.errors, SHOWN_LINES, SHOWN)
+    told = "" if ended.code == wanted else f"; it ended with {ended.code}, its last words: {words}"
+    return f"gpushare ends with exit code {wanted}{told}"
 
 
 def _compare(case: Case, row: Row, references: list[Plain], folder: Path, machine: Machine) -> None:
-    if case.exit_code:
-        return
     summary: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         summary = json.loads((folder / "summary.json").read_text())
@@ -251,16 +261,16 @@ def _compare(case: Case, row: Row, references: list[Plain], folder: Path, machin
     row.claims["the summary names each job"] = len(names) == len(references)
     for name, job, plain in zip(names, case.jobs, references, strict=False):
         found, wanted = (folder / "logs" / f"{name}.out").read_bytes(), plain.ended.output
-        if found != wanted and (why := _unsteady(job, wanted, machine, case.limit_s)):
+        if found != wanted and (why := _unsteady(job, wanted, machine, case)):
             row.why = why
             return
         row.claims[f"{name} prints the same{difference(wanted, found)}"] = found == wanted
 
 
-def _unsteady(job: str, wanted: bytes, machine: Machine, limit_s: float) -> str:
+def _unsteady(job: str, wanted: bytes, machine: Machine, case: Case) -> str:
     """A difference counts as ours only where plain python makes none. What it can't be asked is not known."""
     for _ in range(AGAIN):
-        again = machine.plain(job, limit_s).ended
+        again = machine.plain(job, case).ended
         if again.code is None:
             return f"{job} prints something else under gpushare; whether plain python would, there was no time to see"
         if again.output != wanted:

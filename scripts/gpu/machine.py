@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-LIMIT_S = 180
+LIMIT_S = 180.0
 
 
 def driver_version() -> str | None:
@@ -71,15 +71,15 @@ def kept_awake() -> Iterator[None]:
             watching.wait()
 
 
-def asked() -> dict[str, Any]:
+def asked(limit_s: float = LIMIT_S) -> dict[str, Any]:
     """`describe()` of a process of its own, which may not hang for ever."""
     paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", "gpu.machine"]
     try:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        return {"refused": f"asking torch for its CUDA device took more than {LIMIT_S} s"}
+        return {"refused": f"asking torch for its CUDA device took more than {limit_s:.0f} s"}
     if done.returncode:
         return {"refused": f"asking torch for its CUDA device failed: {done.stderr.strip()[-300:]}"}
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -1,6 +1,7 @@
 """All parts in check.md and check.json, replaced after every row, and the table that the terminal shows last.
 
-Two files have everything, so that nothing is left behind where a machine gives back few.
+failures.txt has in full what was said by the processes of rows that are not true. Three files have everything, so that
+nothing is left behind where a machine gives back few.
 """
 
 import json
@@ -13,7 +14,12 @@ from .runner import Row
 
 VERDICTS = ("true", "false", "not checked")
 NAME = "check"
+FAILURES = "failures.txt"
 SHOWN = 300  # characters of what a row says
+LOG, LOGS = (
+    1 << 16,
+    1 << 20,
+)  # characters of one row's log, its end, and of all: as much as can be brought away
 
 
 class Overview:
@@ -24,6 +30,7 @@ class Overview:
         self._reports: dict[str, Report | None] = dict.fromkeys(parts)
         self._seconds = dict.fromkeys(parts, 0.0)
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / FAILURES).unlink(missing_ok=True)  # of an earlier run
 
     def begin(self, part: str, report: Report) -> None:
         self._reports[part] = report
@@ -36,6 +43,8 @@ class Overview:
         told = {"header": self._header, "parts": [self._part(name) for name in self._reports]}
         replace(self._folder, f"{NAME}.json", json.dumps(told, indent=1) + "\n")
         replace(self._folder, f"{NAME}.md", self._markdown())
+        if failures := self._failures():
+            replace(self._folder, FAILURES, failures)
 
     @property
     def all_checked(self) -> bool:
@@ -54,7 +63,18 @@ class Overview:
             lines.append(f"{name:<8} {cells} {self._seconds[name]:8.1f}")
         for name in self._reports:
             lines += [f"{name}: {row.name}: {verdict(row)[:SHOWN]}" for row in self._untrue(name)]
+        if self._failures():
+            lines += ["", f"what their processes said, in full: {self._folder / FAILURES}"]
         return "\n".join(lines)
+
+    def _failures(self) -> str:
+        """The logs of rows that are not true; nothing if there are none."""
+        text = ""
+        for name in self._reports:
+            for row in (row for row in self._untrue(name) if row.log.strip()):
+                one = f"=== {name}: {row.name}: {row.verdict}\n{row.log[-LOG:].rstrip()}\n\n"
+                text += one if len(text) + len(one) < LOGS else f"=== {name}: {row.name}: no room left\n"
+        return text
 
     def _counts(self, name: str) -> dict[str, int]:
         report = self._reports[name]
@@ -95,6 +115,7 @@ class Overview:
             for row in self._untrue(name):
                 cells = (name, row.name, verdict(row))
                 rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        rows += ["", f"What their processes said, in full: {FAILURES}"] if self._failures() else []
         parts = [report.markdown() for report in self._reports.values() if report]
         return "\n".join(
             ["# The check of a GPU", "", *head, "", *lines, "", "Not true:", "", *rows, "", *parts]

@@ -21,17 +21,20 @@ class Given:
 
 @dataclass(frozen=True)
 class Part:
-    """`start` gives how many rows there will be, and the rows: until a deadline, or not checked for a reason."""
+    """`start` gives how many rows there will be, and the rows: until a deadline, or not checked for a reason.
+
+    It is given the deadline too: to count the rows may take a process.
+    """
 
     name: str
     title: str
     help: str
     limit_s: float
-    start: Callable[[Given], tuple[int, Callable[[float, str], Iterator[Row]]]]
+    start: Callable[[Given, float], tuple[int, Callable[[float, str], Iterator[Row]]]]
     builds: bool = True  # it needs the shim
 
 
-def _facts(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+def _facts(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
     checks = [one for one in checks_of(facts.MODULES) if not given.only or one.name in given.only]
     needed = sorted({library for check in checks for library in check.libraries})
 
@@ -46,8 +49,13 @@ def _facts(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
     return len(checks), rows
 
 
-def _bench(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
-    benchmark = bench.Benchmark(given.out)
+def _tests(_: Given, deadline: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    collected = suite.collected(deadline)
+    return len(collected.names), lambda until, why: suite.run(collected, until, why)
+
+
+def _bench(given: Given, deadline: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    benchmark = bench.Benchmark(given.out, until=deadline)
     return len(benchmark.names), benchmark.run
 
 
@@ -56,47 +64,48 @@ BUILD = Part(
     "What the check needs, built here",
     "",
     110,
-    lambda _: (build.COUNT, lambda deadline, _: build.run(deadline)),
+    lambda *_: (build.COUNT, lambda deadline, _: build.run(deadline)),
     builds=False,
 )
-# Facts first: what all else rests on. Then, from small to large, whether it works at all, and for whom. What a part
-# does not take goes to those behind it, and at last to the benchmark, which has more rows than time in any case.
+# First, from small to large, whether the product works at all: where it does not, nothing else is worth as much, and a
+# machine may be there for minutes only. Facts say why it does not. What a part does not take goes to those behind it,
+# and at last to the benchmark, which has more rows than time in any case.
 PARTS = (
-    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 140, _facts, builds=False),
     Part(
         "bridge",
         "The allocator on this GPU",
         "computing through the shim's allocator",
         40,
-        lambda _: (programs.COUNT, programs.run),
+        lambda *_: (programs.COUNT, programs.run),
     ),
     Part(
         "jobs",
         "Jobs on this GPU, by the command",
         "scripts by `gpushare run`, and in plain python",
-        80,
-        lambda _: (jobs.COUNT, jobs.run),
+        100,
+        lambda *_: (jobs.COUNT, jobs.run),
     ),
     Part(
         "stress",
         "Streams of several jobs at once",
         "no byte is seen by two owners, on real streams",
         40,
-        lambda _: (stress.COUNT, stress.run),
+        lambda *_: (stress.COUNT, stress.run),
     ),
+    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 110, _facts, builds=False),
     Part(
         "tests",
         "The tests that need a GPU",
         "those marked `gpu`, by pytest",
         90,
-        lambda _: (len(suite.names()), suite.run),
+        _tests,
     ),
     Part(
         "corpus",
         "The corpus of scripts on this GPU",
         "tests/scripts, each beside a different one, against plain python",
-        65,
-        lambda _: (corpus.count(), corpus.run),
+        75,
+        lambda *_: (corpus.count(), corpus.run),
     ),
     Part("bench", "The benchmark on this GPU", "scripts/bench/gpu.py; the last part", 90, _bench),
 )

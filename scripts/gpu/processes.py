@@ -10,8 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import stacks
+
 NO_TIME = "no time was left"
 LEAST_S = 20.0  # a process that has less is not started
+# Of a process that computes for a few seconds. It must be over well before its part is: a hang is told as one, with
+# the stacks, only where it was not the end of the part that cut it off.
+LIMIT_S = 45.0
+ENOUGH_S = 30.0  # with less, that it has not ended says nothing
 # Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
 WORKSPACES = ":16:8"
 _running: set[subprocess.Popen[bytes]] = set()
@@ -26,12 +32,23 @@ def at_once() -> int:
 
 @dataclass(frozen=True)
 class Ended:
-    """`code` is None if it did not end within `limit_s`. `errors` is its stderr."""
+    """`code` is None if it did not end within `limit_s`; `cut`: that was less than it may need. `errors` is stderr."""
 
     code: int | None
     output: bytes
     errors: str
     limit_s: float
+    cut: bool = False
+
+    @property
+    def no_time(self) -> str:
+        """Why nothing follows from it, or nothing."""
+        return f"{NO_TIME}: it was ended after {self.limit_s:.0f} s" if self.cut else ""
+
+    @property
+    def in_full(self) -> str:
+        """All that it said."""
+        return f"--- stdout\n{self.output.decode(errors='replace')}\n--- stderr\n{self.errors}"
 
     @property
     def last_words(self) -> str:
@@ -45,9 +62,13 @@ def started(
     path: str,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    enough_s: float = ENOUGH_S,
 ) -> Ended:
-    """Run it until `deadline` (time.monotonic) at most, with PYTHONPATH `path`, in `folder`."""
-    left = max(0.0, min(limit_s, deadline - time.monotonic()))
+    """Run it until `deadline` (time.monotonic) at most, with PYTHONPATH `path`, in `folder`.
+
+    If it does not end, those of its processes that can are asked for their threads' stacks before they are killed.
+    """
+    left = max(0.0, min(limit_s, deadline - stacks.WRITTEN_S - time.monotonic()))
     fixed = {"CUBLAS_WORKSPACE_CONFIG": WORKSPACES, "PYTHONPATH": path, **(environment or {})}
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state,
@@ -69,13 +90,14 @@ def started(
         try:
             code = process.wait(max(1.0, left))
         except subprocess.TimeoutExpired:
-            pass
+            stacks.ask(process.pid)
         finally:
             kill(process)
             _running.discard(process)
         out.seek(0)
         err.seek(0)
-        return Ended(code, out.read(), err.read().decode(errors="replace"), left)
+        cut = code is None and left < min(limit_s, enough_s)
+        return Ended(code, out.read(), err.read().decode(errors="replace"), left, cut)
 
 
 def cache(folder: Path) -> str:

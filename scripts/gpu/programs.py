@@ -53,6 +53,7 @@ def run_row(row: Row, command: list[str], environment: Mapping[str, str], deadli
     ended = started(command, math.inf, deadline, python_path(), environment)
     said = ended.output.decode(errors="replace") + ended.errors
     words = " | ".join(said.split("\n")[-12:]).strip(" |")[-600:]
+    row.log = ended.in_full
     if ended.code is None:
         row.why = f"no end within {ended.limit_s:.0f} s; its last words: {words or 'none'}"
     else:

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 FILE = "GPU_CHECK_ROWS"
+MOST = 1 << 16  # characters of why a test fails: it may have stacks and logs in it
 
 
 def _tell(**what: Any) -> None:
@@ -14,7 +15,7 @@ def _tell(**what: Any) -> None:
 
 def pytest_collectreport(report: Any) -> None:
     if report.failed:
-        _tell(test=report.nodeid, outcome="failed", seconds=0.0, why=str(report.longrepr)[-600:])
+        _tell(test=report.nodeid, outcome="failed", seconds=0.0, why=str(report.longrepr)[-MOST:])
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -22,4 +23,4 @@ def pytest_runtest_logreport(report: Any) -> None:
     if report.when != "call" and report.passed:
         return
     why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
-    _tell(test=report.nodeid, outcome=report.outcome, seconds=report.duration, why=why[-600:])
+    _tell(test=report.nodeid, outcome=report.outcome, seconds=report.duration, why=why[-MOST:])

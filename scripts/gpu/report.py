@@ -29,8 +29,9 @@ class Report:
         return told + (f", {left} not reached" if left else "")
 
     def content(self) -> list[dict[str, Any]]:
-        """All rows, as JSON has them."""
-        return [dataclasses.asdict(row) for row in self.rows]
+        """All rows, as JSON has them; their logs have a file of their own."""
+        rows = [dataclasses.asdict(row) for row in self.rows]
+        return [{name: value for name, value in row.items() if name != "log"} for row in rows]
 
     def markdown(self) -> str:
         """All rows, below a heading."""

@@ -16,16 +16,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import stacks
 from .checks import Check
 from .libraries import Builds
 
 AHEAD = 2 if (os.cpu_count() or 1) >= 8 else 1  # workers that get ready beside the current one
+SAID_BYTES = 1 << 14
 START_LIMIT_S = 120  # for the imports: the first torch import of a machine reads gigabytes
 
 
 @dataclass
 class Row:
-    """The result of a check. `verdict` is 'true', 'false' or 'not checked'; `why` tells of the last."""
+    """The result of a check. `verdict` is 'true', 'false' or 'not checked'; `why` tells of the last.
+
+    `log`, of one that is not true, is what its processes have said, for a file of its own.
+    """
 
     name: str
     statement: str
@@ -34,6 +39,7 @@ class Row:
     claims: dict[str, bool] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    log: str = ""
 
     def take(self, message: dict[str, Any]) -> bool:
         """Take in what a worker says; false after the last word."""
@@ -87,8 +93,11 @@ class Worker:
             while row.take(self._message(limit)):
                 pass
         except Silent:
-            row.why = f"no end within {time.monotonic() - begin:.0f} s{self._last_words()}"
+            silent_s = time.monotonic() - begin
+            stacks.ask(self._process.pid)
+            row.why = f"no end within {silent_s:.0f} s{self._last_words()}"
         finally:
+            row.log = self._said()
             row.seconds = round(time.monotonic() - begin, 2)
             self.end()
         return row
@@ -139,11 +148,13 @@ class Worker:
             return "closed its output and does not end"
         return f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
-    def _last_words(self) -> str:
+    def _said(self) -> str:
         size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - 4000))
-        lines = self._log.read().decode(errors="replace").split("\n")
-        words = " | ".join(line.strip() for line in lines if line.strip())
+        self._log.seek(max(0, size - SAID_BYTES))
+        return self._log.read().decode(errors="replace")
+
+    def _last_words(self) -> str:
+        words = " | ".join(line.strip() for line in self._said().split("\n") if line.strip())
         return f"; its last words: {words[-300:]}" if words else ""
 
 

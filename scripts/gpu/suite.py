@@ -10,11 +10,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import jobs, processes, programs, pytest_rows
+import last_words
+
+from . import jobs, processes, programs, pytest_rows, stacks
 from .runner import Row
 
 MARK = re.compile(r"\bmark\.gpu\b")
@@ -36,45 +38,70 @@ def command(chosen: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-m", chosen, "-q", "-p", "no:cacheprovider", *options, *found]
 
 
-@cache
-def groups() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tests that may run beside each other, and those that measure the whole device."""
+@dataclass(frozen=True)
+class Tests:
+    """Those that may run beside each other, and those that measure the whole device; `why` there are none."""
+
+    beside: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One for all where pytest can't say."""
+        return self.beside + self.alone or ("tests",)
+
+
+def collected(deadline: float) -> Tests:
+    """By pytest itself, within a minute, and until `deadline` at most."""
     with ThreadPoolExecutor(2) as pool:
-        beside, alone = pool.map(_collected, ("gpu and not alone", "gpu and alone"))
-    return beside, alone
+        kinds = ("gpu and not alone", "gpu and alone")
+        beside, alone = pool.map(lambda kind: _listed(kind, deadline), kinds)
+    found = [_names(ended.output) for ended in (beside, alone)]
+    if any(found):
+        return Tests(*found)
+    said = beside.output.decode(errors="replace") + beside.errors
+    errors = re.findall(r"^E +(.+)$", said, re.MULTILINE) or said.split()
+    return Tests(why=beside.no_time or f"pytest names no tests: {' '.join(errors)[-300:]}")
 
 
-def _collected(chosen: str) -> tuple[str, ...]:
+def _listed(chosen: str, deadline: float) -> processes.Ended:
     path = os.pathsep.join((str(programs.ROOT / "scripts"), programs.python_path()))
-    deadline = time.monotonic() + COUNT_LIMIT_S
-    listed = command(chosen, "--collect-only")
-    ended = processes.started(listed, COUNT_LIMIT_S, deadline, path, folder=programs.ROOT)
-    return tuple(re.findall(r"^tests/\S+::.*$", ended.output.decode(errors="replace"), re.MULTILINE))
+    return processes.started(
+        command(chosen, "--collect-only"), COUNT_LIMIT_S, deadline, path, folder=programs.ROOT
+    )
 
 
-def names() -> tuple[str, ...]:
-    """The tests that there are; one for all where pytest can't say."""
-    return sum(groups(), ()) or ("tests",)
+def _names(output: bytes) -> tuple[str, ...]:
+    return tuple(re.findall(r"^tests/\S+::.*$", output.decode(errors="replace"), re.MULTILINE))
 
 
-def run(deadline: float, why: str = "") -> Iterator[Row]:
+@dataclass
+class Left:
+    """What pytest has said at its end; the logs of hosts that were there still when it was ended from here."""
+
+    words: list[str] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+
+
+def run(tests: Tests, deadline: float, why: str = "") -> Iterator[Row]:
     """A row for each test, as it ends."""
-    why = why or jobs.missing()
+    why = why or jobs.missing() or tests.why
     told: set[str] = set()
+    left = Left()
     if not why:
-        words: list[str] = []
-        beside, alone = groups()
         parallel = processes.at_once()
         # What measures the device first: of few tests, that take long, the others would leave no time to any.
-        for tests in ([alone], [beside[one::parallel] for one in range(parallel)]):
-            for row in _rows([some for some in tests if some], deadline, words):
+        for groups in ([tests.alone], [tests.beside[one::parallel] for one in range(parallel)]):
+            for row in _rows([some for some in groups if some], deadline, left):
                 told.add(row.name)
                 yield row
-        ended = f"pytest ended before it: {' '.join(words)[-300:]}"
+        ended = f"pytest ended before it: {' '.join(left.words)[-300:]}"
         why = processes.NO_TIME if time.monotonic() >= deadline else ended
-    for name in names():
+    for name in tests.names:
         if short(name) not in told:
-            yield Row(short(name), STATEMENT, why=why)
+            log = left.logs.pop() if left.logs else ""  # which of them it is of, nobody has said
+            yield Row(short(name), STATEMENT, why=why, log=log)
 
 
 def short(test: str) -> str:
@@ -82,7 +109,7 @@ def short(test: str) -> str:
     return test.removeprefix("tests/")
 
 
-def _rows(groups: list[tuple[str, ...]], deadline: float, words: list[str]) -> Iterator[Row]:
+def _rows(groups: list[tuple[str, ...]], deadline: float, left: Left) -> Iterator[Row]:
     """Of a pytest for each group, at once; killed at the deadline, with what they have started. Their last words."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         sessions = [Session(tests, Path(folder) / str(number)) for number, tests in enumerate(groups)]
@@ -94,9 +121,11 @@ def _rows(groups: list[tuple[str, ...]], deadline: float, words: list[str]) -> I
                     yield from map(_row, one.new())
                 time.sleep(LOOKS_S if running else 0)
         finally:
+            stacks.ask(*(one.process.pid for one in sessions if one.runs))
+            left.logs += [log for one in sessions if one.runs and (log := one.hanging())]
             for one in sessions:
                 processes.kill(one.process)
-                words.append(one.last_words)
+                left.words.append(one.last_words)
 
 
 class Session:
@@ -104,6 +133,7 @@ class Session:
 
     def __init__(self, tests: tuple[str, ...], folder: Path) -> None:
         folder.mkdir()
+        self._folder = folder
         self._written, self._told = folder / "rows", 0
         path = os.pathsep.join((str(programs.ROOT / "scripts"), programs.python_path()))
         options = (
@@ -130,6 +160,10 @@ class Session:
     @property
     def runs(self) -> bool:
         return self.process.poll() is None
+
+    def hanging(self) -> str:
+        """What runs of gpushare have said whose hosts were asked where their threads are."""
+        return "\n".join(last_words.in_full(run, "") for run in last_words.runs_with_stacks(self._folder))
 
     @property
     def last_words(self) -> str:
@@ -158,6 +192,7 @@ def _row(told: dict[str, Any]) -> Row:
         row.why = " ".join(told["why"].split()).removeprefix("Skipped: ")
     elif told["outcome"] == "failed":
         row.claims[f"it passes; {' '.join(told['why'].split())[-400:]}"] = False
+        row.log = told["why"]
     else:
         row.claims["it passes"] = True
     return row

@@ -55,10 +55,10 @@ def _with_build(parts: list[Part]) -> list[Part]:
 def _run_part(part: Part, given: Given, deadline: float, why: str, overview: Overview) -> list[Row]:
     begin = time.monotonic()
     print(f"\n== {part.name}: {max(0.0, deadline - begin):.0f} s", flush=True)
-    expected, start = _begun(part, given)
+    expected, start = _begun(part, given, deadline)
     report = Report(part.title, expected)
     overview.begin(part.name, report)
-    why = why or (NO_TIME if deadline - time.monotonic() < LEAST_S else "")
+    why = why or (NO_TIME if _is_over(deadline) else "")
     for row in _surely(part, start(deadline, why)):
         report.rows.append(row)
         overview.write(part.name, time.monotonic() - begin)
@@ -67,14 +67,20 @@ def _run_part(part: Part, given: Given, deadline: float, why: str, overview: Ove
     return report.rows
 
 
-def _begun(part: Part, given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
-    """As the part says; one row with the error, if it can't even count its rows."""
+def _is_over(deadline: float) -> bool:
+    return deadline - time.monotonic() < LEAST_S
+
+
+def _begun(part: Part, given: Given, deadline: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    """As the part says; one row where there is no time to ask it, or with the error, if it can't count its rows."""
     try:
-        return part.start(given)
+        if not _is_over(deadline):
+            return part.start(given, deadline)
+        row = Row(part.name, part.title, why=NO_TIME)
     except Exception as error:
         traceback.print_exc()
         row = _fault(part, error)
-        return 1, lambda _deadline, _why: iter([row])
+    return 1, lambda _deadline, _why: iter([row])
 
 
 def _surely(part: Part, rows: Iterator[Row]) -> Iterator[Row]:

@@ -6,6 +6,7 @@ printed goes to stderr.
 """
 
 import ctypes
+import faulthandler
 import importlib
 import json
 import os
@@ -26,6 +27,7 @@ def end_with_parent() -> None:
 
 def main() -> None:
     end_with_parent()
+    faulthandler.register(signal.SIGQUIT)  # where it hangs, into its log
     check = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

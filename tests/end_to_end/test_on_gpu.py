@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import console, environment
+from conftest import console, environment, what_hangs
+
+sys.path.append(str(Path(__file__).parent.parent.parent / "scripts"))
+import last_words
 
 pytestmark = pytest.mark.gpu
 JOBS = Path(__file__).parent / "gpu_jobs"
@@ -26,6 +29,7 @@ SCRIPTS = Path(__file__).parent.parent.parent / "scripts" / "gpu" / "scripts"
 MIB, GIB = 1 << 20, 1 << 30
 CONTEXT_BYTES = 3 * GIB // 2  # what CUDA, its libraries and kernels have outside the pool
 ROWS = 1 << 17  # of alternates.py: a peak of several GiB
+LIMIT_S = 45.0  # of a command: half of what scripts/gpu_check.py has for all tests, or a hang would not be told as one
 
 
 @dataclass
@@ -45,11 +49,11 @@ class Gpu:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(command, cwd=self.folder, env=fixed, text=True, **pipes)
 
-    def run(self, *arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, timeout: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
         """`gpushare ARGUMENTS`; its logs are in `logs`, its summary in `s.json`."""
         return self._end(self.start([*console(), *map(str, arguments)]), timeout)
 
-    def plain(self, *arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def plain(self, *arguments: object, timeout: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
         return self._end(self.start([sys.executable, *map(str, arguments)]), timeout)
 
     def together(self, *jobs: object, options: str = "") -> subprocess.CompletedProcess[str]:
@@ -58,8 +62,14 @@ class Gpu:
 
     @property
     def summary(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads((self.folder / "s.json").read_text())
+        written = self.folder / "s.json"
+        assert written.exists(), f"there is no summary\n{last_words.in_full(self.folder, '')}"
+        told: dict[str, Any] = json.loads(written.read_text())
         return told
+
+    def told(self, done: subprocess.CompletedProcess[str]) -> str:
+        """Why it ended so: what gpushare, the jobs and the host have said."""
+        return f"exit code {done.returncode}\n{last_words.in_full(self.folder, done.stdout + done.stderr)}"
 
     def output(self, name: str) -> str:
         return (self.folder / "logs" / f"{name}.out").read_text()
@@ -68,8 +78,10 @@ class Gpu:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            found = what_hangs(process, self.folder)
             process.kill()
-            pytest.fail(f"{process.args} did not end within {timeout:g} s\n{process.communicate()}")
+            # The stacks come last: of what is long the end is shown.
+            pytest.fail(f"{process.args} did not end within {timeout:g} s\n{process.communicate()}\n{found}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
@@ -136,7 +148,7 @@ def test_the_device_never_holds_more_than_the_budget(gpu: Gpu, used: Used) -> No
     budget = int(1.25 * peak)
     with used.watched():
         done = gpu.together(command, command, options=f"--budget {budget} --policy zico")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, gpu.told(done)
     for name in ("alternates", "alternates-2"):
         assert gpu.output(name) == alone.stdout
     assert gpu.summary["pool_peak_bytes"] <= budget
@@ -148,7 +160,7 @@ def test_two_jobs_overlap_and_print_what_each_prints_alone(gpu: Gpu) -> None:
     alone = [gpu.plain(*command.split()) for command in commands]
     budget = int(1.6 * max(peak_bytes(done.stderr) for done in alone))
     done = gpu.together(*commands, options=f"--budget {budget} --policy zico")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, gpu.told(done)
     assert [gpu.output(name) for name in ("alternates", "alternates-2")] == [one.stdout for one in alone]
     assert gpu.summary["overlap_s"] > 0
     assert all(job["iterations"] >= 70 for job in gpu.summary["jobs"]), gpu.summary["jobs"]
@@ -159,7 +171,7 @@ def test_a_profile_is_near_what_torch_reserves(gpu: Gpu) -> None:
     reserved = peak_bytes(gpu.plain(JOBS / command[0], *command[1:]).stderr)
     job = " ".join([str(JOBS / command[0]), *command[1:]])
     done = gpu.run("profile", "--json", "--device", "cuda", "--budget", 4 * reserved, job)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, gpu.told(done)
     profile = json.loads(done.stdout)
     assert profile["device"].startswith("cuda ")
     assert 0.6 * reserved < profile["peak_held_bytes"] <= 1.05 * reserved, (
@@ -171,7 +183,7 @@ def test_a_profile_is_near_what_torch_reserves(gpu: Gpu) -> None:
 def test_figures_are_of_the_job_that_asks(gpu: Gpu) -> None:
     sizes = (40, 90)
     done = gpu.together(*(f"{JOBS / 'asks.py'} {size}" for size in sizes), options="--budget 1GiB")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, gpu.told(done)
     for name, size in zip(("asks", "asks-2"), sizes, strict=True):
         assert gpu.output(name).splitlines() == [
             f"{size + 3} {size + 3}",
@@ -186,7 +198,7 @@ def test_out_of_memory_says_the_figures_and_is_one_jobs(gpu: Gpu) -> None:
     other = f"{JOBS / 'alternates.py'} cuda 4000 40"
     alone = gpu.plain(*other.split())
     done = gpu.together(f"{JOBS / 'asks_too_much.py'} 5", other, options="--budget 2GiB")
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 1, gpu.told(done)
     said = (gpu.folder / "logs" / "asks_too_much.err").read_text()
     assert "OutOfMemoryError: CUDA out of memory. Tried to allocate 5.0" in said, said
     assert "the budget is 2048.0 MiB" in said, said
@@ -201,7 +213,7 @@ def test_after_a_device_assert_the_others_start_again_and_end_well(gpu: Gpu) -> 
     assert alone.returncode == 0, alone.stderr
     options = f"--budget {2 * peak_bytes(alone.stderr)} --restart"
     done = gpu.together(f"{SCRIPTS / 'asserts.py'} --steps 3", other, options=options)
-    told = f"{done.stdout}\n{done.stderr}\n{gpu.summary}"
+    told = f"{gpu.summary}\n{gpu.told(done)}"
     assert done.returncode != 0, "the culprit fails again"
     assert "device-side assert" in told and "asserts" in done.stderr, told
     assert {job["name"]: job["status"] for job in gpu.summary["jobs"]}["perceptron"] == "lost", told
@@ -216,13 +228,17 @@ def test_an_interrupted_run_leaves_nothing_on_the_device(gpu: Gpu, used: Used) -
     job = f"{JOBS / 'alternates.py'} cuda {ROWS} 100000"
     process = gpu.start([*console(), "run", job, job, "--device", "cuda", "--budget", "8GiB", "--no-live"])
     try:
-        wait_for(lambda: used.bytes_now() > used.before + 2 * GIB, 60)
+        wait_for(lambda: used.bytes_now() > used.before + 2 * GIB, 30)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        out, err = process.communicate(timeout=15)
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        found = what_hangs(process, gpu.folder)
+        process.kill()
+        pytest.fail(f"{error}\n{process.communicate()}\n{found}")
     finally:
         process.kill()
-    assert process.returncode == 130
-    wait_for(lambda: used.bytes_now() < used.before + 256 * MIB, 30)
+    assert process.returncode == 130, (out, err)
+    wait_for(lambda: used.bytes_now() < used.before + 256 * MIB, 10)
 
 
 def wait_for(so: Callable[[], bool], limit_s: float) -> None:

@@ -117,6 +117,16 @@ def test_the_benchmark_itself_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "gpu.md").exists()
 
 
+def test_its_rows_are_asked_for_no_longer_than_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(50)\n")
+    monkeypatch.setattr(bench, "SCRIPT", tmp_path / "slow.py")
+    begin = time.monotonic()
+    (one,) = Benchmark(tmp_path, until=begin + 2).rows(begin + 2)
+    assert "did not name its rows within 2 s" in one.why and time.monotonic() - begin < 20
+
+
 def test_a_benchmark_that_can_not_begin_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bench, "SCRIPT", tmp_path / "none.py")
     benchmark = Benchmark(tmp_path)

@@ -75,7 +75,7 @@ def test_a_hang_is_killed_with_its_children(tmp_path: Path) -> None:
     found = row(tmp_path, "hanging_one")
     assert time.monotonic() - begin < 60
     assert found.verdict == "not checked"
-    assert "no end within 1 s" in found.why
+    assert "no end within 1 s" in found.why and "in hanging_one" in found.log
     time.sleep(0.5)
     assert all(ended(found.figures[name]) for name in ("child", "process"))
 
@@ -186,7 +186,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
             ("--out", "x", "--limit", "jobs=soon"),
             "--limit must be SECONDS or PART=SECONDS, but got jobs=soon",
         ),
-        (("--out", "x", "--limit", "moon=3"), "no such part; there are build, facts, bridge, jobs, stress"),
+        (("--out", "x", "--limit", "moon=3"), "no such part; there are build, bridge, jobs, stress, facts"),
         (("--out", "x", "--total", "-1"), "--total must be more than 0"),
         (("--facts", "--out", "x", "--only", "nonsense"), "no such check: nonsense"),
     ],
@@ -203,6 +203,17 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path: Path) -> None:
     assert "CUDA" in done.stderr
     assert "nvidia-smi" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_it_says_what_it_waits_for_and_waits_no_longer_than_all_may_take(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import time\ntime.sleep(60)\n")
+    command = [sys.executable, str(SCRIPTS / "gpu_check.py"), "--out", str(tmp_path / "out"), "--total", "2"]
+    begin = time.monotonic()
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.stdout.startswith("asking torch for its CUDA device, within 2 s\n")
+    assert done.returncode == 2 and "took more than 2 s" in done.stderr
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize("name", ["driver", "allocator", "preload", "throwing_allocator"])

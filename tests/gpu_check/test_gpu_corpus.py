@@ -1,8 +1,10 @@
 """The corpus as a part of the GPU check: its machinery on the CPU, where nothing of a GPU is said."""
 
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +77,49 @@ def test_exit_codes_are_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     )
     changed, same = rows(tmp_path, ("a", "b"))
     assert (changed.verdict, same.verdict) == ("false", "true")
-    assert changed.claims["exit code 3, but it is 4"] is False
+    assert [what.partition(";")[0] for what, holds in changed.claims.items() if not holds] == [
+        "exit code 3, but it is 4"
+    ]
+
+
+def test_who_fails_is_told_with_its_traceback_and_not_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fails = (
+        f"import time\nprint(time.monotonic_ns())\nif {UNDER_GPUSHARE}: raise ValueError('the moon fell')\n"
+    )
+    scripts(monkeypatch, tmp_path / "scripts", fails=fails, other="print(1)\n")
+    failed, other = rows(tmp_path, ("fails", "other"))
+    assert (failed.verdict, other.verdict) == ("false", "true"), failed
+    assert any("exit code 0, but it is 1" in what and "the moon fell" in what for what in failed.claims)
+    assert "Traceback" in failed.log and "--- fails.err" in failed.log
+
+
+def test_what_hangs_is_false_and_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hangs = (
+        f"import time\ndef waits_for_ever():\n    if {UNDER_GPUSHARE}: time.sleep(100)\nwaits_for_ever()\n"
+    )
+    scripts(monkeypatch, tmp_path / "scripts", hangs=hangs, ends="print(1)\n")
+    monkeypatch.setattr(corpus, "LIMIT_S", 15.0)
+    for row in rows(tmp_path, ("hangs", "ends")):
+        (claim,) = row.claims
+        assert row.verdict == "false" and claim.startswith("gpushare ends within 15 s; its last words:")
+        assert "in waits_for_ever" in row.log
+
+
+def test_rows_are_told_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = threading.Event()
+
+    def run_pair(pair: tuple[str, str], *_: Any) -> None:
+        assert pair[0] != "a" or told.wait(30)
+
+    scripts(monkeypatch, tmp_path / "scripts", **dict.fromkeys("abcd", "print(1)\n"))
+    monkeypatch.setattr(corpus, "_run_pair", run_pair)
+    monkeypatch.setattr(corpus, "at_once", lambda: 2)
+    found = corpus.run_pairs([("a", "b"), ("c", "d")], Machine("cpu", time.monotonic() + 60, tmp_path))
+    assert [next(found).name, next(found).name] == ["c", "d"]
+    told.set()
+    assert [next(found).name, next(found).name] == ["a", "b"]
 
 
 def test_without_time_nothing_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import pytest
 
 # Before scripts/bench, which has a gpu.py.
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
-from gpu import build, processes, programs, stress, suite, whole
+from gpu import build, corpus, jobs, overview, processes, programs, stacks, stress, suite, whole
 from gpu.parts import BUILD, PARTS, Given, Part
 from gpu.runner import Row
 
@@ -21,7 +22,7 @@ HEADER = {"gpu": "none", "driver": None, "torch": "2", "date": "today"}
 
 
 def part(name: str, *rows: Row, limit_s: float = 10, builds: bool = False, then: float = 0.0) -> Part:
-    def start(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    def start(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
         def run(deadline: float, why: str) -> Iterator[Row]:
             for row in rows:
                 time.sleep(min(then, max(0.0, deadline - time.monotonic())))
@@ -63,7 +64,7 @@ def test_what_was_seen_before_an_end_is_written(tmp_path: Path) -> None:
         yield Row("first", "s", "true")
         raise KeyboardInterrupt
 
-    cut = Part("cut", "Cut", "", 10, lambda _: (3, broken), builds=False)
+    cut = Part("cut", "Cut", "", 10, lambda *_: (3, broken), builds=False)
     with pytest.raises(KeyboardInterrupt):
         whole.run([cut, part("later", Row("x", "s", "true"))], HEADER, Given(tmp_path), {}, 100)
     told = checked(tmp_path)
@@ -76,7 +77,7 @@ def test_a_fault_of_the_check_itself_is_told_and_the_rest_runs(tmp_path: Path) -
         yield Row("first", "s", "true")
         raise ValueError("no such moon")
 
-    faulty = Part("faulty", "Faulty", "", 10, lambda _: (3, broken), builds=False)
+    faulty = Part("faulty", "Faulty", "", 10, lambda *_: (3, broken), builds=False)
     later = part("later", Row("x", "s", "true"))
     assert not whole.run([faulty, later], HEADER, Given(tmp_path), {}, 100)
     told = checked(tmp_path)
@@ -85,7 +86,7 @@ def test_a_fault_of_the_check_itself_is_told_and_the_rest_runs(tmp_path: Path) -
 
 
 def test_a_part_that_can_not_even_begin_is_told_and_the_rest_runs(tmp_path: Path) -> None:
-    def broken(given: Given) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    def broken(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
         raise ValueError("no such moon")
 
     faulty = Part("faulty", "Faulty", "", 10, broken, builds=False)
@@ -115,6 +116,65 @@ def test_a_part_without_time_says_so_and_the_rest_is_told(tmp_path: Path) -> Non
     assert checked(tmp_path)["late"]["not true"][0]["told"] == f"not checked: {processes.NO_TIME}"
 
 
+def test_what_has_no_time_left_is_not_begun(tmp_path: Path) -> None:
+    """To count its rows alone may take a minute."""
+    begun: list[float] = []
+
+    def start(given: Given, deadline: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+        begun.append(deadline - time.monotonic())
+        return 1, lambda *_: iter([Row("x", "s", "true")])
+
+    slow = part("slow", Row("x", "s", "true"), limit_s=1.5, then=5)
+    late = Part("late", "Late", "", 0.1, start, builds=False)
+    assert not whole.run([slow, late], HEADER, Given(tmp_path), {}, 2)
+    assert (
+        not begun and checked(tmp_path)["late"]["not true"][0]["told"] == f"not checked: {processes.NO_TIME}"
+    )
+    assert whole.run([late], HEADER, Given(tmp_path), {}, 7) and 6 < begun[0] <= 7
+
+
+def test_what_was_said_is_in_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(overview, "LOG", 200)
+    monkeypatch.setattr(overview, "LOGS", 700)
+    (tmp_path / overview.FAILURES).write_text("of an earlier run")
+    rows = [Row("good", "s", "true", log="all is well")]
+    assert whole.run([part("fine", *rows)], HEADER, Given(tmp_path), {}, 100)
+    assert not (tmp_path / overview.FAILURES).exists() and overview.FAILURES not in capsys.readouterr().out
+    rows += [Row(f"bad{n}", "s", "false", log="too early\n" + "x" * 185 + "\nlast words") for n in range(5)]
+    whole.run([part("one", *rows)], HEADER, Given(tmp_path), {}, 100)
+    text = (tmp_path / overview.FAILURES).read_text()
+    assert "=== one: bad0: false\n" in text and text.count("last words") == 3
+    assert "all is well" not in text and "too early" not in text and "bad4: no room left" in text
+    assert capsys.readouterr().out.count(str(tmp_path / overview.FAILURES)) == 1
+    assert overview.FAILURES in (tmp_path / "check.md").read_text()
+    assert "last words" not in (tmp_path / "check.json").read_text()
+
+
+def test_a_command_has_less_time_than_its_part() -> None:
+    """Or the end of the part cuts off what hangs, and nobody knows that it does."""
+    has = {one.name: one.limit_s for one in PARTS}
+    assert max(case.limit_s for case in jobs.CASES) < has["jobs"] and has["corpus"] > corpus.LIMIT_S
+    assert all(case.enough_s < case.limit_s for case in jobs.CASES)
+    assert stress.SECONDS[0] + stress.GRACE_S < has["stress"]
+    text = (ROOT / "tests" / "end_to_end" / "test_on_gpu.py").read_text()
+    (limit_s,) = re.findall(r"^LIMIT_S = ([\d.]+)", text, re.MULTILINE)
+    assert float(limit_s) < has["tests"]
+
+
+def test_who_can_not_tell_where_it_is_is_not_asked() -> None:
+    """SIGQUIT would end it."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        time.sleep(0.2)
+        stacks.ask(process.pid)
+        assert process.poll() is None and process.pid in stacks.descendants(os.getpid())
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_the_shim_is_built_once_and_before_what_needs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -136,13 +196,13 @@ def test_the_shim_is_built_once_and_before_what_needs_it(
 
 def test_all_parts_are_there_and_leave_the_benchmark_last() -> None:
     names = [one.name for one in PARTS]
-    assert names == ["facts", "bridge", "jobs", "stress", "tests", "corpus", "bench"]
+    assert names == ["bridge", "jobs", "stress", "facts", "tests", "corpus", "bench"]
     assert sum(one.limit_s for one in (BUILD, *PARTS[:-1])) < 570
 
 
 def test_all_parts_give_as_many_rows_as_they_say(tmp_path: Path) -> None:
-    for one in PARTS[1:]:
-        expected, start = one.start(Given(tmp_path))
+    for one in (one for one in PARTS if one.name != "facts"):
+        expected, start = one.start(Given(tmp_path), time.monotonic() + 60)
         rows = list(start(time.monotonic() + 60, "no moon"))
         assert len(rows) == expected and {row.why for row in rows} == {"no moon"}, one.name
 
@@ -212,7 +272,7 @@ def test_the_stress_is_told(
         assert "the first: at 1000" in next(iter(first.claims))
 
 
-def test_a_stress_that_the_end_of_its_time_cuts_off_is_not_called_false(
+def test_a_stress_that_does_not_end_is_false_and_one_without_time_is_not_begun(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = tmp_path / build.STRESS
@@ -221,7 +281,8 @@ def test_a_stress_that_the_end_of_its_time_cuts_off_is_not_called_false(
     monkeypatch.setattr(build, "FOLDER", tmp_path)
     monkeypatch.setattr(stress, "GRACE_S", 0.5)
     first, second = stress.run(time.monotonic() + 2)
-    assert (first.verdict, first.why) == (second.verdict, second.why) == ("not checked", processes.NO_TIME)
+    assert first.verdict == "false" and "it ends within" in next(iter(first.claims)), first
+    assert (second.verdict, second.why) == ("not checked", processes.NO_TIME)
 
 
 MARKED = """
@@ -236,6 +297,11 @@ def test_measures(): pass
 """
 
 
+def run_suite(limit_s: float) -> list[Row]:
+    tests = suite.collected(time.monotonic() + 60)
+    return list(suite.run(tests, time.monotonic() + limit_s))
+
+
 def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is not marked is not even imported."""
     (tmp_path / "tests").mkdir()
@@ -244,8 +310,7 @@ def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "tests" / "test_some.py").write_text(MARKED)
     (tmp_path / "tests" / "test_other.py").write_text("import no_such_module\n")
     monkeypatch.setattr(programs, "ROOT", tmp_path)
-    suite.groups.cache_clear()
-    rows = {row.name: row for row in suite.run(time.monotonic() + 60)}
+    rows = {row.name: row for row in run_suite(60)}
     assert next(iter(rows)) == "test_some.py::test_measures", "what measures the device comes first"
     told = {name.partition("::")[2]: row.verdict for name, row in rows.items()}
     assert told == {
@@ -256,7 +321,6 @@ def test_marked_tests_are_rows_as_they_end(monkeypatch: pytest.MonkeyPatch, tmp_
     }
     assert "no moon" in rows["test_some.py::test_absent"].why
     assert "assert 1 == 2" in next(iter(rows["test_some.py::test_bad"].claims))
-    suite.groups.cache_clear()
 
 
 def test_a_test_that_hangs_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -265,21 +329,61 @@ def test_a_test_that_hangs_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tm
     text = MARKED + "def test_hangs():\n    import time\n    time.sleep(600)\n"
     (tmp_path / "tests" / "test_some.py").write_text(text)
     monkeypatch.setattr(programs, "ROOT", tmp_path)
-    suite.groups.cache_clear()
-    suite.groups()
-    rows = {row.name.partition("::")[2]: row for row in suite.run(time.monotonic() + 30)}
+    rows = {row.name.partition("::")[2]: row for row in run_suite(30)}
     assert (rows["test_good"].verdict, rows["test_hangs"].why) == ("true", processes.NO_TIME)
-    suite.groups.cache_clear()
+
+
+STANDS_STILL = """
+import pytest, subprocess, sys
+pytestmark = pytest.mark.gpu
+HOST = '''
+import faulthandler, signal, time
+faulthandler.register(signal.SIGQUIT)
+def waits_for_ever():
+    time.sleep(600)
+waits_for_ever()
+'''
+def test_tells_much():
+    pytest.fail("it begins here " + "x" * 3000)
+def test_hangs(tmp_path):
+    with open(tmp_path / "host.log", "w") as log:
+        subprocess.run([sys.executable, "-c", HOST], stderr=log)
+"""
+
+
+def test_what_a_test_says_and_where_one_hangs_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    (tmp_path / "tests" / "test_some.py").write_text(STANDS_STILL)
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
+    rows = {row.name.partition("::")[2]: row for row in run_suite(15)}
+    assert "it begins here" in rows["test_tells_much"].log
+    assert rows["test_hangs"].why == processes.NO_TIME and "in waits_for_ever" in rows["test_hangs"].log
+
+
+def test_a_pytest_that_names_no_tests_says_why_in_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tests").mkdir()
+    test = tmp_path / "tests" / "test_some.py"
+    test.write_text(MARKED + "import no_such_moon\n")
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
+    (row,) = run_suite(60)
+    assert row.verdict == "not checked" and "no_such_moon" in row.why, row
+    test.write_text(MARKED + "import time\ntime.sleep(50)\n")
+    begin = time.monotonic()
+    tests = suite.collected(begin + 3)
+    assert tests.why.startswith(processes.NO_TIME) and time.monotonic() - begin < 20
 
 
 def test_a_pytest_that_can_not_begin_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(MARKED)
     monkeypatch.setattr(programs, "ROOT", tmp_path)  # so the plugin is not found
-    suite.groups.cache_clear()
-    rows = list(suite.run(time.monotonic() + 60))
+    rows = run_suite(60)
     assert len(rows) == 4 and all("No module named 'gpu'" in row.why for row in rows), rows
-    suite.groups.cache_clear()
 
 
 BLOCKED = (
@@ -296,4 +400,5 @@ def test_marked_tests_need_no_package_that_a_machine_may_lack(tmp_path: Path) ->
     command = suite.command("gpu", "-p", "lean", "-rs")
     done = subprocess.run(command, env={**os.environ, **lean}, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(suite.names())} skipped" in done.stdout and "GPU" in done.stdout, done.stdout
+    count = len(suite.collected(time.monotonic() + 60).names)
+    assert f"{count} skipped" in done.stdout and "GPU" in done.stdout, done.stdout

@@ -22,6 +22,9 @@ from common import GPUSHARE, JOBS, ROOT, environment
 
 from .row import NoTimeLeft, NotMeasured
 
+sys.path.append(str(ROOT / "scripts"))
+import last_words
+
 LOOKS_S = 0.02
 LEAST_S = 5.0  # a program that has less is not started
 NATIVE_PEAK = ROOT / "scripts" / "bench" / "native_peak.py"
@@ -79,9 +82,9 @@ class Runner:
             command += ["--no-live", *files, *options]
             (code,) = self._ended([command], folder, extra)
             if self.device != "cpu" and "can't be built" in (folder / "0.err").read_text(errors="replace"):
-                raise NotMeasured(f"the bridge to torch could not be built: {_last_words(folder)}")
+                raise NotMeasured(f"the bridge to torch could not be built: {_words(folder)}")
             if code not in accept:
-                raise NotMeasured(f"gpushare ended with exit code {code}: {_last_words(folder)}")
+                raise NotMeasured(f"gpushare ended with exit code {code}: {_words(folder)}")
             return _seen(folder, len(jobs) if clock else 0)
 
     def python(self, jobs: list[str], *, clock: bool = True, extra: Extra | None = None) -> Ran:
@@ -98,9 +101,8 @@ class Runner:
             codes = self._ended(commands, folder, extra)
             for k, code in enumerate(codes):
                 if code != 0:
-                    raise NotMeasured(
-                        f"plain python ended with exit code {code}: {_tail(folder / f'{k}.err')}"
-                    )
+                    words = last_words.tail(last_words.end_of(folder / f"{k}.err"))
+                    raise NotMeasured(f"plain python ended with exit code {code}: {words}")
             outputs = [(folder / f"{k}.out").read_bytes() for k in range(len(jobs))]
             peaks = [_native_peak(folder / f"{k}.err") for k in range(count)]
             return Ran(_ends(folder, count), outputs, peaks)
@@ -193,16 +195,10 @@ def _ends(folder: Path, count: int) -> list[list[float]]:
 def _native_peak(err: Path) -> int:
     told = [line for line in err.read_text(errors="replace").splitlines() if line.startswith("native ")]
     if not told:
-        raise NotMeasured(f"no peak was told: {_tail(err)}")
+        raise NotMeasured(f"no peak was told: {last_words.tail(last_words.end_of(err))}")
     return int(told[-1].split()[1])
 
 
-def _last_words(folder: Path) -> str:
-    """Of the jobs, else of gpushare."""
-    logs = [_tail(log) for log in sorted((folder / "logs").glob("*.err"))]
-    return " | ".join(filter(None, [*logs, _tail(folder / "0.err")]))[-400:]
-
-
-def _tail(file: Path) -> str:
-    lines = file.read_text(errors="replace").strip().splitlines() if file.exists() else []
-    return " | ".join(lines[-3:])[-300:]
+def _words(folder: Path) -> str:
+    """The last ones of a run of gpushare."""
+    return last_words.of_run(folder / "logs", last_words.end_of(folder / "0.err"))
