@@ -41,7 +41,11 @@ class Claimant:
 
         A job that has gone past its last count does more than it did then, and nobody knows how much.
         """
-        if self.total_iterations is None or self.solo_s is None or self.iterations > self.total_iterations + 1:
+        if (
+            self.total_iterations is None
+            or self.solo_s is None
+            or self.iterations > self.total_iterations + 1
+        ):
             return None
         return max(0.0, self.total_iterations - self.iterations) * self.solo_s
 
