@@ -18,7 +18,8 @@ from gpushare.profiles import store
 from gpushare.profiles.store import ProfileError
 from gpushare.simulation import SimulationStuck
 from gpushare.views.explain import render_waits
-from gpushare.views.summary import build_summary, render_summary
+from gpushare.views.figures import build_summary
+from gpushare.views.summary import render_summary
 
 
 def conclude(

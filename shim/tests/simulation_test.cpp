@@ -512,8 +512,7 @@ void nobodys_turn_waits_for_what_is_no_iteration(Policy policy, uint64_t budget,
 }
 
 // A job that exceeded its claim by more than headroom may become runs alone until it has kept to
-// the new one for twenty iterations: batches that it evaluates are none, and who exceeds that too
-// begins again.
+// the new one for twenty iterations; who exceeds that too begins again.
 void trust_comes_back_with_iterations_within_the_claim() {
   Simulation s(Policy::kZico, kPage, 200);
   uint32_t a = begin(s, 20);

@@ -137,8 +137,8 @@ MUTANTS = [
     ),
     ("simulation", "governor.cpp", "if (a.id && !a.ended) most", "if (a.id) most"),
     ("simulation", "waits.cpp", "over && a.open && a.trusted()", "a.open && a.trusted()"),
-    ("governor", "doors.cpp", " && !is_asleep(a)", ""),
-    ("governor", "doors.cpp", "now_ns() > a.moved_ns + kAsleepNs", "false"),
+    ("governor", "forks.cpp", " && !is_asleep(a)", ""),
+    ("governor", "forks.cpp", "now_ns() > a.moved_ns + kWillSleepOnNs", "false"),
     (
         "iteration_kinds",
         "iteration_kinds.cpp",

@@ -4,7 +4,7 @@ import struct
 from gpushare.launcher.results import JobResult
 from gpushare.telemetry import layout
 from gpushare.telemetry.reader import Telemetry, Wake
-from gpushare.views.summary import build_summary
+from gpushare.views.figures import build_summary
 
 
 def memory(wakes: list[Wake], count: int) -> int:

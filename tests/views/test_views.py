@@ -12,11 +12,12 @@ from gpushare.profiles import Profile
 from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
-from gpushare.views import summary as summary_view
+from gpushare.views import figures
 from gpushare.views.explain import render_waits
+from gpushare.views.figures import build_summary
 from gpushare.views.live import LiveScreen
 from gpushare.views.profile import curve_picture, render_profile, rows
-from gpushare.views.summary import build_summary, render_summary
+from gpushare.views.summary import render_summary
 
 MIB = 1 << 20
 
@@ -150,7 +151,7 @@ def test_each_field_of_the_summary_is_explained(memory: int) -> None:
         "restarts",
     )
     tables = (summary, mode, wakes, wakes["gil"], job, job["waited_s"], job["memory"], dict.fromkeys(later))
-    text = summary_view.__doc__ or ""
+    text = figures.__doc__ or ""
     assert [name for table in tables for name in table if f"`{name}`" not in text] == []
 
 
