@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any
 
-from gpushare.host import bad_frees, gpu
+from gpushare.host import bad_frees, gpu, stranded
 from gpushare.host.control import Control
 from gpushare.native import doors, interpreter, library, shim
 from gpushare.scheduling.thread import SchedulerThread
@@ -65,9 +65,11 @@ def main(control_descriptor: int) -> int:
     threading.Thread(target=_listen, args=(messages, runners, scheduler, control), daemon=True).start()
     if start["debug_memory"]:
         threading.Thread(target=bad_frees.watch, args=(start["jobs"], control), daemon=True).start()
+    lookout = stranded.Lookout(runners, lambda text: control.send("note", message=text))
     for runner in runners:
-        while runner.thread.is_alive():
+        while runner.runs:
             runner.thread.join(1.0)  # to handle a signal, this thread must wake, whichever one got it
+            lookout.look()
     _run_exit_handlers()
     _flush_log(control)
     bad_frees.tell(start["jobs"], control)

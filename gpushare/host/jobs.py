@@ -32,8 +32,9 @@ class ProfileDone(SystemExit):
 
 @dataclass
 class Outcome:
-    """How a job ended. `status` is ok, failed, interrupted, profiled, or lost: this one failed, and the device is lost
-    for all jobs. `device_lost`: what the device says then, also to a job that ended well."""
+    """How a job ended. `status` is ok, failed, interrupted, profiled, refused: its memory was away and had no room to
+    come back, or lost: this one failed, and the device is lost for all jobs. `device_lost`: what the device says then,
+    also to a job that ended well."""
 
     status: str
     exit_code: int
@@ -54,6 +55,7 @@ class JobRunner:
         self._page_bytes = page_bytes
         self._signalled: int | None = None  # the signal that asked it to end
         self._job: JobContext | None = None
+        self._given_up = False  # while its thread waits for ever
         self._account = shim.job_begin(WARMUP_ITERATIONS, queued=True)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
@@ -65,6 +67,32 @@ class JobRunner:
             self._signalled = number
         if job and self.thread.is_alive() and (asks_to_end or signals.has_handler(job, number)):
             signals.deliver(job, number)
+
+    @property
+    def name(self) -> str:
+        """Of the job."""
+        return str(self._spec["name"])
+
+    @property
+    def account(self) -> int:
+        """Of the job."""
+        return self._account
+
+    @property
+    def runs(self) -> bool:
+        """Whether its end is still to come."""
+        return self.thread.is_alive() and not self._given_up
+
+    def give_up(self, why: str) -> None:
+        """End the job without its thread, which can't go on: its memory is away and has no room to come back."""
+        if not shim.give_up_stranded(self._account):
+            return
+        self._given_up = True
+        self._scheduler.remove_job(self._account)
+        for stream in (self._job.stdout, self._job.stderr) if self._job else ():
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        self._tell_end(Outcome("refused", 1, why))
 
     def _run(self) -> None:
         if not self._admitted():
@@ -213,15 +241,11 @@ class JobRunner:
             self._scheduler.remove_job(self._account)
             torch_threads.leave()
             shim.job_end(self._account)
-            self._scheduler.release(self._spec["name"])
-            self._control.send(
-                "job_ended",
-                job=self._index,
-                status=outcome.status,
-                exit_code=outcome.exit_code,
-                message=outcome.message,
-                device_lost=outcome.device_lost,
-            )
+            self._tell_end(outcome)
+
+    def _tell_end(self, outcome: Outcome) -> None:
+        self._scheduler.release(self.name)
+        self._control.send("job_ended", job=self._index, **asdict(outcome))
 
     def _give_up(self, job: JobContext, outcome: Outcome) -> None:
         iterations.end(job)

@@ -95,6 +95,30 @@ def job_end(account: int) -> None:
     lib().gs_job_end(account)
 
 
+@dataclass(frozen=True)
+class Stranded:
+    """A job that was copied out and has no room to come back beside what ended jobs and libraries keep."""
+
+    for_s: float
+    copied_out_bytes: int
+    kept_bytes: int
+    budget_bytes: int
+    needs_bytes: int  # a budget of so much would do
+
+
+def stranded(account: int) -> Stranded | None:
+    """What keeps the job from its memory for good, unless the budget grows; None if it may come back."""
+    out = (ctypes.c_uint64 * 5)()
+    if not lib().gs_stranded(account, out):
+        return None
+    return Stranded(out[0] / 1e9, *out[1:])
+
+
+def give_up_stranded(account: int) -> bool:
+    """End such a job, whose threads never go on; False if it can come back after all."""
+    return bool(lib().gs_give_up_stranded(account))
+
+
 def thread_enter(account: int, cpu_generator: int) -> None:
     """Charge the calling thread's tensors to `account`; its default generator is the one given."""
     lib().gs_thread_enter(account, cpu_generator or None)

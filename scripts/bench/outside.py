@@ -32,6 +32,7 @@ class Sample:
     profiled: bool  # all jobs
     over: bool  # of one of them
     held_bytes: int
+    longest_iteration_s: float  # of the last ones of all jobs, waits for memory apart
 
 
 class Watched:
@@ -66,6 +67,7 @@ class Watched:
             all(job.profiled for job in jobs),
             any(map(_is_over, jobs)),
             telemetry.pool().held_bytes,
+            max(job.last_iteration_ns for job in jobs) / 1e9,
         )
 
     def steady(self, settled_s: float = 0.0) -> list[Sample]:

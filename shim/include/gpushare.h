@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 18
+#define GS_API_VERSION 19
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8      // of iterations of a job
@@ -109,6 +109,12 @@ GS_EXPORT int gs_log_flush(void);
 GS_EXPORT gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations);
 GS_EXPORT void gs_job_admit(gs_account job);
 GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they are freed
+// A job that was copied out has no room to come back beside what ended jobs and libraries keep. 1 if
+// so, and for how long (ns), and the bytes that were copied out, those that are kept, the budget, and
+// the one that would do.
+GS_EXPORT int gs_stranded(gs_account job, uint64_t out[5]);
+// Ends such a job, whose threads never go on. 0 if it can come back after all.
+GS_EXPORT int gs_give_up_stranded(gs_account job);
 GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
 GS_EXPORT void gs_thread_leave(void);
 // From now on the interpreter's waits for locks, moments, descriptors and children are rests: a job

@@ -158,6 +158,24 @@ void gs_job_end(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->end_job(static_cast<uint32_t>(job));
 }
 
+int gs_stranded(gs_account job, uint64_t out[5]) {
+  Runtime* r = active();
+  if (!r || !is_job(job)) return 0;
+  Stranded s = r->governor().stranded(static_cast<uint32_t>(job));
+  uint64_t page = r->governor().pool().page_bytes();
+  out[0] = s.for_ns;
+  out[1] = s.saved * page;
+  out[2] = s.kept * page;
+  out[3] = s.budget * page;
+  out[4] = s.needs * page;
+  return s.saved > 0;
+}
+
+int gs_give_up_stranded(gs_account job) {
+  Runtime* r = active();
+  return r && is_job(job) && r->governor().give_up_stranded(static_cast<uint32_t>(job));
+}
+
 void gs_thread_enter(gs_account job, void* cpu_generator) {
   uint32_t before = thread_state.account;
   thread_state.account = is_job(job) ? static_cast<uint32_t>(job) : GS_SHARED;

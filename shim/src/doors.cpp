@@ -42,15 +42,18 @@ void Governor::start_job(Account& a) {
 
 void Governor::end_job(uint32_t id) {
   Lock lock(mutex_);
-  Account& a = accounts_[id];
+  end_locked(accounts_[id]);
+}
+
+void Governor::end_locked(Account& a) {
   if (a.ended) return;
   if (a.open) close(a);
   a.stop = Stop::kNowhere;
   a.ended = true;
   settle_headroom();
-  telemetry_->slot(id, kEndNs, now_ns());
+  telemetry_->slot(a.id, kEndNs, now_ns());
   set_state(a, kEnded);
-  if (parked_for_ == id) {
+  if (parked_for_ == a.id) {
     parked_for_ = forks_ = 0;
     forking_ = false;
   }

@@ -157,7 +157,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   Account& a = accounts_[id];
   a.saved -= saved;
   remove_pages(a, n - saved);
-  if (saved && !a.saved) {  // nothing is away any more
+  if (saved && !a.saved && !a.given_up) {  // nothing is away any more
     note_saved(a);
     come_back(a);
   }
@@ -276,6 +276,7 @@ void Governor::tick() {
     publish_memory(a);
   }
   bring_back();
+  note_stranded();
   drop_leases_that_last();
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();

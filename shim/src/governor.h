@@ -38,6 +38,11 @@ enum class Policy { kUnmanaged, kTemporal, kZico };
 // memory for the least time; whose rank is lowest.
 enum class Order { kFifo, kFair, kRanked };
 
+// A job that was copied out and has no room to come back; pages. Nought: it may have.
+struct Stranded {
+  uint64_t for_ns, saved, kept, budget, needs;  // a budget of so much would do
+};
+
 // Arrives in Python as RuntimeError, as torch's own CPU allocation failures do.
 class OutOfMemory : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -98,6 +103,9 @@ class Governor {
   void admit_job(uint32_t id);
   void end_job(uint32_t id);
   void cancel(uint32_t id);
+  Stranded stranded(uint32_t id);
+  // Ends the job, whose threads never go on. False if it can come back after all.
+  bool give_up_stranded(uint32_t id);
   // A thread works for the job from now on, or no longer. It may find the job's memory copied out,
   // and waits until it is back.
   void thread_enters(uint32_t id);
@@ -289,6 +297,10 @@ class Governor {
 
   bool has_room_to_return(const Account& a, uint64_t pages) const;
   void start_job(Account& a);
+  void end_locked(Account& a);
+  uint64_t kept_by_nobody_here() const;
+  bool has_no_way_back(const Account& a) const;
+  void note_stranded();
   bool stands_still(const Account& a) const;
   bool send_away(Account& a);
   void come_back(Account& a);

@@ -289,6 +289,78 @@ void waits_of_two_threads_at_once() {
   wedge.join();
 }
 
+// Job 1 is away, and what job 2 keeps at its end leaves no room for it. A larger budget does.
+void who_is_stranded_is_told_of_and_can_be_saved() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  wedge.threads.emplace_back([&] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    wedge.one.end();
+  });
+  std::thread ends([&] {
+    for (int n = 0; n < 10; ++n) wedge.two.take();
+    std::this_thread::sleep_for(milliseconds(30));
+    CHECK(governor.stranded(1).saved == 0);  // what job 2 has may come back
+    governor.end_job(2);
+  });
+  CHECK(wedge.wait_for_leaver() == 1);
+  ends.join();
+  while (governor.stranded(1).saved == 0) std::this_thread::sleep_for(milliseconds(1));
+  Stranded found = governor.stranded(1);
+  CHECK(found.saved >= 20 && found.kept == 28 && found.budget == 40);
+  CHECK(found.needs == found.kept + found.saved + 1);  // and the page that it asked for
+  CHECK(governor.stranded(2).saved == 0 && !governor.give_up_stranded(2));
+  std::this_thread::sleep_for(milliseconds(20));
+  CHECK(governor.stranded(1).for_ns > found.for_ns);
+  CHECK_EMPTY(governor.set_budget(found.needs + 10));
+  while (wedge.w.telemetry.slot(1, kCopiedOut)) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(governor.stranded(1).for_ns == 0 && !governor.give_up_stranded(1));
+  for (auto& t : wedge.threads) t.join();
+  wedge.threads.clear();
+  while (!wedge.two.pages.empty()) wedge.two.give();
+  wedge.join();
+}
+
+// A job that is given up counts for nothing, and no thread of it goes on, whatever room there is.
+void who_is_given_up_stays_away() {
+  static Wedge& wedge = *new Wedge;  // its thread waits there to the end
+  static std::atomic<bool> went_on{false};
+  Governor& governor = wedge.w.governor;
+  governor.begin_job(0);
+  governor.thread_enters(1);  // and one that sleeps
+  governor.begin_rest(1);
+  std::thread([] {
+    for (int n = 0; n < 10; ++n) wedge.one.take();
+    went_on = true;
+  }).detach();
+  std::thread ends([&] {
+    for (int n = 0; n < 10; ++n) wedge.two.take();
+    governor.end_job(2);
+  });
+  CHECK(wedge.wait_for_leaver() == 1);
+  ends.join();
+  while (!governor.give_up_stranded(1)) std::this_thread::sleep_for(milliseconds(1));
+  CHECK(wedge.w.telemetry.slot(1, kMemoryWaitNs) > 0);
+  CHECK(!governor.end_rest(1));
+  for (void (Governor::*wakes)(uint32_t) : {&Governor::rest_until_back, &Governor::thread_enters})
+    std::thread([&governor = governor, wakes] {
+      (governor.*wakes)(1);
+      went_on = true;
+    }).detach();
+  CHECK(wedge.w.telemetry.slot(1, kState) == kEnded && governor.stranded(1).saved == 0);
+  while (!wedge.two.pages.empty()) wedge.two.give();
+  WritingJob three{wedge.w, 3};
+  for (int n = 0; n < 4; ++n) three.iterate(40, 0);
+  CHECK(three.pages.empty() && wedge.w.telemetry.slot(3, kOomCount) == 0);
+  three.end();
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(!went_on && wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
+  CHECK_EMPTY(governor.check());
+  wedge.w.ending = true;
+  wedge.w.ticker.join();
+}
+
 void cancelling_brings_back_first() {
   Wedge wedge;
   wedge.both_ask(10);
@@ -330,6 +402,8 @@ int main() {
   two_that_are_both_away_come_back();
   a_thread_that_will_not_wait_for_long_keeps_a_job_in();
   waits_of_two_threads_at_once();
+  who_is_stranded_is_told_of_and_can_be_saved();
+  who_is_given_up_stays_away();
   cancelling_brings_back_first();
   a_copy_that_fails_ends_in_a_word();
   printf("copying: ok\n");

@@ -17,7 +17,7 @@ BENCH = Path(common.__file__).parent
 
 
 def sample(at_s: float, cpu_s: float = 0.0, *, profiled: bool = True, over: bool = False) -> Sample:
-    return Sample(at_s, cpu_s, (0, 0), profiled, over, 0)
+    return Sample(at_s, cpu_s, (0, 0), profiled, over, 0, 0.0)
 
 
 def run(script: str, *options: str) -> str:
