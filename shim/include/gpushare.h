@@ -109,9 +109,9 @@ GS_EXPORT int gs_log_flush(void);
 GS_EXPORT gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations);
 GS_EXPORT void gs_job_admit(gs_account job);
 GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they are freed
-// A job that was copied out has no room to come back beside what ended jobs and libraries keep. 1 if
-// so, and for how long (ns), and the bytes that were copied out, those that are kept, the budget, and
-// the one that would do.
+// A job that was copied out has no room to come back beside what ended jobs and libraries keep. 1
+// if so, and for how long (ns), and the bytes that were copied out, those that are kept, the
+// budget, and the one that would do.
 GS_EXPORT int gs_stranded(gs_account job, uint64_t out[5]);
 // Ends such a job, whose threads never go on. 0 if it can come back after all.
 GS_EXPORT int gs_give_up_stranded(gs_account job);

@@ -103,10 +103,20 @@ void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
 }
 
 void Governor::uncharge(uint32_t id, uint64_t n) {
+  uint64_t since = sleepers_.load(std::memory_order_relaxed) ? now_ns() : 0;
   Lock lock(mutex_);
   remove_pages(accounts_[id], n);
-  pump();
+  pump_freed(since);
 }
+
+// The wake-up of who waited for that is measured from the free on, the lock that it took included.
+void Governor::pump_freed(uint64_t since_ns) {
+  freeing_since_ns_ = since_ns;
+  pump();
+  freeing_since_ns_ = 0;
+}
+
+uint64_t Governor::granted_now() const { return freeing_since_ns_ ? freeing_since_ns_ : now_ns(); }
 
 void Governor::remove_pages(Account& a, uint64_t n) {
   last_free_ns_ = coarse_now_ns();
@@ -151,6 +161,7 @@ bool Governor::stalls(PageIndex first, uint64_t n) {
 
 void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
                       bool release) {
+  uint64_t since = sleepers_.load(std::memory_order_relaxed) ? now_ns() : 0;
   Lock lock(mutex_);
   uint64_t saved = pool_.unhold(first, n, stream.load(std::memory_order_relaxed));
   if (release) pool_.release_range(first, n);
@@ -161,7 +172,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
     note_saved(a);
     come_back(a);
   }
-  pump();
+  pump_freed(since);
 }
 
 void Governor::learn(Account& a, uint64_t duration_ns, bool batch) {

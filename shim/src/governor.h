@@ -286,6 +286,8 @@ class Governor {
   void settle_headroom();
   void learn_kinds(Account& a);
   void pump(bool for_permits = false);
+  void pump_freed(uint64_t since_ns);
+  uint64_t granted_now() const;
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);
@@ -350,6 +352,8 @@ class Governor {
   uint64_t quantum_ns_ = 0;
   uint64_t split_ = Segments::kNone;
   uint64_t openings_ = 0;
+  std::atomic<uint32_t> sleepers_{0};  // threads that wait here
+  uint64_t freeing_since_ns_ = 0;      // while memory that came back is given out to them; else 0
   uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next
   Telemetry* telemetry_;
   AllocationLog log_;

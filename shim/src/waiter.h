@@ -13,7 +13,8 @@ namespace gpushare {
 struct Waiter {
   uint32_t id;
   uint64_t pages;  // 0: at the door
-  uint64_t since_ns, granted_ns = 0;
+  uint64_t since_ns;
+  uint64_t granted_ns = 0;               // or when the free began that made room for it
   uint64_t woken_ns = 0;                 // its thread runs again, and goes for the GIL
   uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
   bool done = false, refused = false, no_wait = false;

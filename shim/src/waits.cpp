@@ -99,6 +99,7 @@ void Governor::note_wait(Waiter& w, uint64_t now_ns) {
 void Governor::sleep(Waiter& w, Lock& lock) {
   Account& a = accounts_[w.id];
   ++a.waiting_threads;
+  ++sleepers_;
   parked_changed_.notify_all();
   // The GIL is given up with the lock dropped: taking it back may wait, and the lock must not.
   lock.unlock();
@@ -116,6 +117,7 @@ void Governor::sleep(Waiter& w, Lock& lock) {
     w.woken_ns = now_ns();
     lock.unlock();
   }
+  --sleepers_;
   lock.lock();
 }
 
@@ -147,7 +149,7 @@ void Governor::pump(bool for_permits) {
     }
     if (judged.verdict == Verdict::kGo) {
       add_pages(a, w.pages, judged.over);
-      w.granted_ns = now_ns();
+      w.granted_ns = granted_now();
     }
     w.refused = judged.verdict == Verdict::kImpossible;
     it = memory_waiters_.erase(it);
@@ -166,7 +168,7 @@ void Governor::pump(bool for_permits) {
     }
     door_waiters_.remove(w);
     if (opens) open(a);
-    w->granted_ns = now_ns();
+    w->granted_ns = granted_now();
     release(*w);
     if (opens && for_permits) telemetry_->add(a.id, kPythonGrants, 1);
   }
