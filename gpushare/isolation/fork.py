@@ -24,18 +24,21 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         job = context.current()
         if job is None or not context.in_host():
             return fork(*args, **kwargs)
-        importing = imports.lock_imports()
-        if not shim.park_others(job.account, _LONGEST_PARK_NS):
-            # The other job is in one very long iteration. Forking now is what plain python does all the time
-            # beside its own threads; waiting for ever would be worse.
-            job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
-        pid = -1
+        importing, parked, pid = None, False, -1
         try:
+            # What a signal's handler raises may come before each of these lines.
+            importing = imports.lock_imports()
+            parked = True
+            if not shim.park_others(job.account, _LONGEST_PARK_NS):
+                # The other job is in one very long iteration. Forking now is what plain python does all the time
+                # beside its own threads; waiting for ever would be worse.
+                job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
             result = fork(*args, **kwargs)
             pid = pid_of(result)
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there
-                shim.unpark_others(job.account)
+                if parked:
+                    shim.unpark_others(job.account)
                 if importing:
                     importing.release()
         return result

@@ -47,10 +47,14 @@ bool Governor::would_help(const Waiter& w, uint64_t more) const {
 
 // The waiter to copy out, one that helps another: of those at doors the job that began last, else
 // in an iteration one that holds more than it claimed, else the last to ask.
-Waiter* Governor::find_leaver() const {
+// `only_for_room`: not for one that has room, and waits for something else.
+Waiter* Governor::find_leaver(bool only_for_room) const {
   auto helps = [&](const Waiter* w) {
     uint64_t held = accounts_[w->id].held.load(std::memory_order_relaxed);
-    auto helped = [&](const Waiter* o) { return o->id != w->id && would_help(*o, held); };
+    auto helped = [&](const Waiter* o) {
+      bool has_room = only_for_room && would_help(*o, 0);
+      return o->id != w->id && !has_room && would_help(*o, held);
+    };
     return may_leave(*w) && (std::ranges::any_of(memory_waiters_, helped) ||
                              std::ranges::any_of(door_waiters_, helped));
   };
@@ -107,8 +111,8 @@ void Governor::note_saved(const Account& a) {
 bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
   uint64_t sum = a.saved + pages;
   if (!a.open) {
-    if (!leaves_room(a, a.saved, true)) return false;
-    sum = std::max(a.saved, a.curve.known() ? a.curve.claim(0) : 0);
+    if (!leaves_room(a, sum, true)) return false;
+    sum = std::max(sum, a.curve.known() ? a.curve.claim(0) : 0);
   }
   for (const Account& o : accounts()) {
     uint64_t rest = o.held.load(std::memory_order_relaxed);
@@ -120,19 +124,19 @@ bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
 // What may become of a job that was copied out: back with the pages that it asked for, back without
 // them (refused), or nothing yet.
 Governor::Verdict Governor::judge_return(const Account& a, uint64_t pages) const {
-  uint64_t all = a.saved + pages;
-  bool room = held_ + a.saved <= budget_;
+  uint64_t all = a.saved + pages, here = a.held.load(std::memory_order_relaxed);
+  bool room = held_ + a.saved <= budget_, fits = held_ + all <= budget_;
   if (a.cancelled) return room ? Verdict::kImpossible : Verdict::kWait;
-  if (!others_live(a)) {
-    bool fits = held_ + all <= budget_;
-    return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
-  }
-  if (held_ + all > budget_) return Verdict::kWait;
-  if (!a.open)
-    return !others_open(a) && has_room_to_return(a, pages) ? Verdict::kGo : Verdict::kWait;
-  uint64_t after = a.held.load(std::memory_order_relaxed) + all;
-  bool safe = !others_open(a) || safe_after(a, all, std::max(claim_of(a), after), budget_);
-  return safe ? Verdict::kGo : Verdict::kWait;
+  if (!others_live(a)) return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
+  auto is_safe = [&](uint64_t n) {
+    uint64_t claim = std::max(claim_of(a), here + n);
+    return !others_open(a) || (a.open && safe_after(a, n, claim, budget_));
+  };
+  uint64_t least = a.open || !a.curve.known() ? all : std::max(all, a.curve.claim(0));
+  if (kept_by_nobody_here() + here + least > budget_)  // whatever the others give back
+    return room && is_safe(a.saved) ? Verdict::kImpossible : Verdict::kWait;
+  bool goes = fits && is_safe(all) && (a.open || has_room_to_return(a, pages));
+  return goes ? Verdict::kGo : Verdict::kWait;
 }
 
 // Puts the job's memory back; a refused waiter, or one that has got its pages, goes on. True if it

@@ -286,6 +286,7 @@ void Governor::tick() {
     telemetry_->slot(i, kFrees, a.frees);
     publish_memory(a);
   }
+  if (parked_for_) parked_changed_.notify_all();  // who sleeps is parked once it has for long
   bring_back();
   note_stranded();
   drop_leases_that_last();

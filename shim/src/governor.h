@@ -293,7 +293,9 @@ class Governor {
   void publish_memory(const Account& a);
   bool is_asleep(const Account& a) const;
   bool all_parked(uint32_t except, bool set_up_too) const;
-  bool stuck(bool among_open) const;
+  enum class Stuck { kInIterations, kEverywhere, kBesideOthers };
+  bool stuck(Stuck where) const;
+  bool sleeps_on(const Account& a) const;
   bool all_threads_wait(bool or_rest) const;
   void resolve_wedge();
 
@@ -309,7 +311,7 @@ class Governor {
   bool can_leave(const Account& a) const;
   bool may_leave(const Waiter& w) const;
   bool would_help(const Waiter& w, uint64_t more) const;
-  Waiter* find_leaver() const;
+  Waiter* find_leaver(bool only_for_room) const;
   bool copy_out(Account& a);
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);

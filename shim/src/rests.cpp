@@ -83,6 +83,11 @@ bool Governor::stands_still(const Account& a) const {
   return a.threads == a.waiting_threads + a.resting && a.tasks == 0;
 }
 
+// Whether it has slept for so long that nobody counts on it any more.
+bool Governor::sleeps_on(const Account& a) const {
+  return stands_still(a) && a.moved_ns && now_ns() - a.moved_ns >= kAsleepNs;
+}
+
 bool Governor::has_waiter(const Account& a) const {
   auto of_it = [&](const Waiter* w) { return w->id == a.id; };
   return std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it);
@@ -123,6 +128,7 @@ void Governor::change_places() {
       if (!other.saved || other.given_up || sleeps_away(other) ||
           !makes_room_for(here, other.saved) || !take_out(here))
         continue;
+      if (held_ + other.saved > budget_) return;  // of `here`, pages that are not in use yet stay
       restore(other, 0);
       moved_ns_ = ended_ns_ = now;
       pump();

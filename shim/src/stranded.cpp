@@ -18,7 +18,8 @@ uint64_t Governor::kept_by_nobody_here() const {
 
 bool Governor::has_no_way_back(const Account& a) const {
   bool wants_to = a.live_job() && (a.woken > 0 || has_waiter(a));
-  return a.saved > 0 && wants_to && kept_by_nobody_here() + a.saved > budget_;
+  uint64_t all = a.held.load(std::memory_order_relaxed) + a.saved;
+  return a.saved > 0 && wants_to && kept_by_nobody_here() + all > budget_;
 }
 
 // By the sampler.
@@ -37,7 +38,7 @@ Stranded Governor::stranded(uint32_t id) {
   Lock lock(mutex_);
   const Account& a = accounts_[id];
   if (a.stranded_since_ns == 0) return {};
-  uint64_t kept = kept_by_nobody_here(), more = 0;
+  uint64_t kept = kept_by_nobody_here(), more = a.held.load(std::memory_order_relaxed);
   for (const Waiter* w : memory_waiters_)
     if (w->id == id) more += w->pages;
   uint64_t claim = a.curve.known() ? a.curve.claim(0) : 0;
@@ -54,6 +55,7 @@ bool Governor::give_up_stranded(uint32_t id) {
   uint64_t now = now_ns();
   auto of_it = [&](Waiter* w) {
     if (w->id != id) return false;
+    if (w->pages == 0 && !w->first) return true;  // told by the first of the job's threads
     w->refused = true;
     telemetry_->add(id, w->pages ? kMemoryWaitNs : kDoorWaitNs, now - w->since_ns);
     note_wait(*w, now);

@@ -224,15 +224,20 @@ void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
 }
 
 // Whether nothing that is under way can make room: every open iteration waits for memory, or every
-// job waits for something.
-bool Governor::stuck(bool among_open) const {
+// job waits for something, but for one that sleeps and holds nothing, or (kBesideOthers) that is in
+// no iteration, or asleep in it.
+bool Governor::stuck(Stuck where) const {
   if (parked_for_) return false;
   bool any = false;
   for (const Account& a : accounts()) {
-    bool counts = among_open ? a.open && !a.saved : a.id && a.live_job() && !sleeps_away(a);
-    if (!counts) continue;
-    if (a.waiting_threads == 0) return false;
-    any = true;
+    bool counts = where == Stuck::kInIterations ? a.open : a.id && a.live_job();
+    if (!counts || a.saved) continue;
+    if (a.waiting_threads == 0) {
+      bool sleeps = where != Stuck::kInIterations && sleeps_on(a);
+      bool passed_over = where == Stuck::kBesideOthers ? !a.open || sleeps : sleeps && a.held == 0;
+      if (!passed_over) return false;
+    }
+    any |= a.waiting_threads > 0;
   }
   return any && !(memory_waiters_.empty() && door_waiters_.empty());
 }
@@ -246,25 +251,29 @@ bool Governor::all_threads_wait(bool or_rest) const {
   });
 }
 
-// The safety check can't foresee bytes that exceed their claim. When nothing has moved for a while,
+// The safety check can't foresee bytes that exceed their claim, nor that jobs come to keep more at
+// their doors than lets any of them run. When nothing has moved for a while,
 // the budget itself (headroom included) is the last reserve; then a job's pages are copied out
 // (copying_out.cpp); where that can't be, the job that overran, else the one that asked last or
-// began last, gets an out-of-memory error.
+// began last, gets an out-of-memory error. Beside jobs that may give something back in their own
+// time, pages are copied out after a while where that lets another job run, and nobody gets an
+// error.
 void Governor::resolve_wedge() {
   uint64_t now = now_ns();  // under the lock: no free is later
-  bool in_iterations = stuck(true);
-  if (!in_iterations && !stuck(false)) {
+  bool in_iterations = stuck(Stuck::kInIterations);
+  bool beside_others = !in_iterations && !stuck(Stuck::kEverywhere);
+  if (beside_others && !stuck(Stuck::kBesideOthers)) {
     wedged_since_ns_ = 0;
     return;
   }
   if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
-  uint64_t patience = all_threads_wait(true) ? kSureWedgeNs : kWedgeNs;
+  uint64_t patience = beside_others ? kHopeNs : all_threads_wait(true) ? kSureWedgeNs : kWedgeNs;
   uint64_t quiet = now - std::max(wedged_since_ns_, last_free_ns_);
   if (quiet < patience) return;
   Waiter* victim = nullptr;
   for (Waiter* w : memory_waiters_) {
     Account& a = accounts_[w->id];
-    if (a.saved || (in_iterations && !a.open)) continue;
+    if (beside_others || a.saved || (in_iterations && !a.open)) continue;
     if (held_ + w->pages <= budget_) {
       bool over = a.held.load(std::memory_order_relaxed) + w->pages > claim_of(a);
       add_pages(a, w->pages, over && a.open && a.trusted());
@@ -276,8 +285,12 @@ void Governor::resolve_wedge() {
     }
     if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
   }
-  Waiter* leaver = find_leaver();
+  Waiter* leaver = find_leaver(beside_others);
   bool left = leaver && copy_out(accounts_[leaver->id]);
+  if (beside_others) {
+    if (left) wedged_since_ns_ = 0;
+    return;
+  }
   if (!left && !all_threads_wait(false) && quiet < kHopeNs) return;
   wedged_since_ns_ = 0;
   if (left || (!victim && in_iterations)) return;
