@@ -45,27 +45,45 @@ bool Governor::would_help(const Waiter& w, uint64_t more) const {
   return held_ - held + most <= budget_ + more;
 }
 
-// The waiter to copy out, one that helps another: of those at doors the job that began last, else
-// in an iteration one that holds more than it claimed, else the last to ask.
-// `only_for_room`: not for one that has room, and waits for something else.
-Waiter* Governor::find_leaver(bool only_for_room) const {
-  auto helps = [&](const Waiter* w) {
-    uint64_t held = accounts_[w->id].held.load(std::memory_order_relaxed);
-    auto helped = [&](const Waiter* o) {
-      bool has_room = only_for_room && would_help(*o, 0);
-      return o->id != w->id && !has_room && would_help(*o, held);
-    };
-    return may_leave(*w) && (std::ranges::any_of(memory_waiters_, helped) ||
-                             std::ranges::any_of(door_waiters_, helped));
+// Pages of all jobs but the waiter's that could leave for it.
+uint64_t Governor::could_leave_for(const Waiter& w) const {
+  uint64_t sum = 0;
+  for (const Account& a : accounts()) {
+    auto of_it = [&](const Waiter* o) { return o->id == a.id && may_leave(*o); };
+    if (a.id != w.id &&
+        (std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it)))
+      sum += a.held.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+// Whether it would help another one if this one left, or this one and others, one after the other.
+// `only_for_room`: one that has room waits for something else.
+bool Governor::helps(const Waiter& w, bool with_others, bool only_for_room) const {
+  uint64_t held = accounts_[w.id].held.load(std::memory_order_relaxed);
+  auto helped = [&](const Waiter* o) {
+    if (o->id == w.id || (only_for_room && would_help(*o, 0))) return false;
+    return would_help(*o, with_others ? could_leave_for(*o) : held);
   };
+  return may_leave(w) && (std::ranges::any_of(memory_waiters_, helped) ||
+                          std::ranges::any_of(door_waiters_, helped));
+}
+
+// The waiter to copy out: of those at doors the job that began last, else in an iteration one that
+// holds more than it claimed, else the last to ask.
+Waiter* Governor::find_leaver(bool only_for_room) const {
   Waiter* found = nullptr;
-  for (Waiter* w : door_waiters_)
-    if (helps(w) && (!found || w->id > found->id)) found = w;
-  if (found) return found;
-  for (Waiter* w : memory_waiters_)
-    if (helps(w) && (!found || accounts_[w->id].overrunning || !accounts_[found->id].overrunning))
-      found = w;
-  return found;
+  for (bool with_others : {false, true}) {
+    for (Waiter* w : door_waiters_)
+      if ((!found || w->id > found->id) && helps(*w, with_others, only_for_room)) found = w;
+    if (found) return found;
+    for (Waiter* w : memory_waiters_)
+      if ((!found || accounts_[w->id].overrunning || !accounts_[found->id].overrunning) &&
+          helps(*w, with_others, only_for_room))
+        found = w;
+    if (found) return found;
+  }
+  return nullptr;
 }
 
 bool Governor::copy_out(Account& a) {

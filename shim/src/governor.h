@@ -311,6 +311,8 @@ class Governor {
   bool can_leave(const Account& a) const;
   bool may_leave(const Waiter& w) const;
   bool would_help(const Waiter& w, uint64_t more) const;
+  uint64_t could_leave_for(const Waiter& w) const;
+  bool helps(const Waiter& w, bool with_others, bool only_for_room) const;
   Waiter* find_leaver(bool only_for_room) const;
   bool copy_out(Account& a);
   bool take_out(Account& a);

@@ -209,7 +209,7 @@ MUTANTS = [
     ),
     ("copying", "rests.cpp", "return a.saved && !a.given_up && a.woken", "return a.saved && a.woken"),
     ("copying", "stranded.cpp", "  std::erase_if(memory_waiters_, of_it);\n", ""),
-    ("copying", "stranded.cpp", " && kept_by_nobody_here() + a.saved > budget_", ""),
+    ("copying", "stranded.cpp", " && kept_by_nobody_here() + all > budget_", ""),
     ("copying", "stranded.cpp", "      a.stranded_since_ns = 0;", "      ;"),
     ("copying", "copying_out.cpp", "  held_ -= n;\n  last_free_ns_", "  last_free_ns_"),
     (
@@ -404,8 +404,8 @@ MUTANTS = [
     (
         "clauses",
         "copying_out.cpp",
-        "bool safe = !others_open(a) || safe_after(a, all, std::max(claim_of(a), after), budget_);",
-        "bool safe = true;",
+        "return !others_open(a) || (a.open && safe_after(a, n, claim, budget_));",
+        "return true;",
     ),
     (
         "clauses",
@@ -432,8 +432,8 @@ MUTANTS = [
     ("clauses", "openings.cpp", "goes_on(o) && !o.trusted()", "goes_on(o) && !o.curve.known()"),
     ("clauses", "openings.cpp", "if (Shut shut = shut_by_memory_waiters(false)) return shut;", ""),
     ("clauses", "openings.cpp", "w->starts_seen[a.id] == 0 || waits_for", "true || waits_for"),
-    ("clauses", "budget.cpp", "a.saved || (a.open && !a.curve.known())", "a.saved"),
-    ("clauses", "budget.cpp", "a.saved || (a.open", "(a.open"),
+    ("clauses", "budget.cpp", " || (a.open && !a.curve.known())", ""),
+    ("clauses", "budget.cpp", "(a.saved && !a.given_up) || (a.open", "(a.open"),
     ("clauses", "budget.cpp", "a.open ? a.held_max_here : 0", "0"),
     ("clauses", "budget.cpp", "shared + held + w->pages", "shared + held"),
     ("clauses", "budget.cpp", "wanted_budget_ >= least_budget() &&\n", "\n"),
