@@ -354,6 +354,8 @@ void who_is_given_up_stays_away() {
   for (int n = 0; n < 4; ++n) three.iterate(40, 0);
   CHECK(three.pages.empty() && wedge.w.telemetry.slot(3, kOomCount) == 0);
   three.end();
+  CHECK_EMPTY(governor.set_budget(30));
+  CHECK(governor.pool_state().budget == 30);
   std::this_thread::sleep_for(milliseconds(50));
   CHECK(!went_on && wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
   CHECK_EMPTY(governor.check());

@@ -1,0 +1,69 @@
+"""A fork with the other jobs parked, and what is left of that when it is interrupted."""
+
+import io
+import threading
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from gpushare.isolation import context, fork, imports
+from gpushare.native import shim
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    made: list[str] = []
+    monkeypatch.setattr(shim, "unpark_others", lambda account: made.append(f"unpark {account}"))
+    streams = io.StringIO(), io.StringIO(), io.StringIO()
+    context.bind(
+        context.JobContext("forks", 3, [], [], types.ModuleType("__main__"), *streams, {}, made.append)
+    )
+    yield made
+    context.bind(None)
+
+
+def can_import_elsewhere() -> bool:
+    found = []
+
+    def try_to() -> None:
+        found.append(imports._importing.acquire(timeout=0.1))
+        if found[0]:
+            imports._importing.release()
+
+    thread = threading.Thread(target=try_to)
+    thread.start()
+    thread.join()
+    return found == [True]
+
+
+def test_what_a_handler_raises_while_the_others_are_parked_lets_them_go_on(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(account: int, timeout_ns: int) -> bool:
+        calls.append(f"park {account}")
+        raise TimeoutError
+
+    monkeypatch.setattr(shim, "park_others", interrupted)
+    with pytest.raises(TimeoutError):
+        fork.guarded(lambda: 7, int)()
+    assert calls == ["park 3", "unpark 3"]
+    assert can_import_elsewhere()
+
+
+def test_what_the_fork_raises_lets_them_go_on_too(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim, "park_others", lambda account, timeout_ns: True)
+
+    def fails() -> int:
+        raise BlockingIOError
+
+    with pytest.raises(BlockingIOError):
+        fork.guarded(fails, int)()
+    assert calls == ["unpark 3"] and can_import_elsewhere()
+
+
+def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim, "park_others", lambda account, timeout_ns: False)
+    assert fork.guarded(lambda: 0, int)() == 0
+    assert len(calls) == 1 and "did not reach its door" in calls[0]  # told of, and no unpark
+    imports._importing.release()
