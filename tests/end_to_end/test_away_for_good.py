@@ -6,35 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import Run, environment
+from conftest import Run, environment, outgrow
 
-# Both outgrow their claims in their eleventh iteration: one is copied out for the other, which leaves what it has in
-# a module that both share.
-KEEPS = """
-import pathlib, sys, threading, time, torch
+# One is away when the other one ends, and leaves what it has in a module that both share.
+KEEPS = outgrow(
+    first="""
 kept_for_good = vars(threading).setdefault("_kept_by_this_test", [])
-model = torch.nn.Linear(512, 512)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-def meet(count):
-    pathlib.Path(f"{count}-{sys.argv[1]}").touch()
-    while not all(pathlib.Path(f"{count}-{who}").exists() for who in "ab"):
-        time.sleep(0.01)
-
-for step in range(12):
-    loss, kept = model(torch.randn(64, 512)).square().mean(), []
-    for count in range(6 if step < 10 else 12):
-        if step == 10 and count in (0, 9):
-            meet(count)
-        kept.append(loss * torch.ones(1 << 20))
-    if step == 10 and not kept_for_good:
-        kept_for_good.extend([*kept, *(torch.zeros(1 << 20) for _ in range(10))])
-        sys.exit(0)
-    optimizer.zero_grad()
-    torch.stack([k.mean() for k in kept]).mean().backward()
-    optimizer.step()
-print("all done", flush=True)
-"""
+""",
+    at_ten="""
+        if not kept_for_good:
+            kept_for_good.extend([*kept, *(torch.zeros(1 << 20) for _ in range(10))])
+            sys.exit(0)
+""",
+)
 OPTIONS = ("--budget", "170MiB", "--policy", "greedy", "--summary", "s.json")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import environment
+from conftest import environment, outgrow
 
 pytestmark = pytest.mark.usefixtures("train")
 
@@ -237,35 +237,19 @@ def test_a_plan_that_is_interrupted_while_it_measures_goes_no_further(tmp_path: 
     assert "train has no saved profile" not in rest
 
 
-# Both outgrow their claims in their eleventh iteration, and neither has room for the last of its tensors beside nine of
-# the other's: one is copied out for the other, which goes on when it is told.
-OUTGROW = """
-import pathlib, signal, sys, time, torch
+# One is away while both are told.
+OUTGROW = outgrow(
+    first="""
 heard = []
 signal.signal(signal.SIGUSR1, lambda *_: None)
 signal.signal(signal.SIGUSR2, lambda *_: heard.append(1))
-model = torch.nn.Linear(512, 512)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-def meet(count):
-    pathlib.Path(f"{count}-{sys.argv[1]}").touch()
-    while not all(pathlib.Path(f"{count}-{who}").exists() for who in "ab"):
-        time.sleep(0.01)
-
-for step in range(12):
-    loss, kept = model(torch.randn(64, 512)).square().mean(), []
-    for count in range(6 if step < 10 else 12):
-        if step == 10 and count in (0, 9):
-            meet(count)
-        kept.append(loss * torch.ones(1 << 20))
-    if step == 10:
+""",
+    at_ten="""
         print("grown", flush=True)
         while not heard:
             torch.zeros(1)
-    optimizer.zero_grad()
-    torch.stack([k.mean() for k in kept]).mean().backward()
-    optimizer.step()
-"""
+""",
+)
 
 
 def test_a_job_is_told_while_another_one_that_has_a_handler_is_away(tmp_path: Path) -> None:
