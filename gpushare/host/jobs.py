@@ -55,7 +55,7 @@ class JobRunner:
         self._page_bytes = page_bytes
         self._signalled: int | None = None  # the signal that asked it to end
         self._job: JobContext | None = None
-        self._given_up = False  # while its thread waits for ever
+        self._abandoned = False  # while its thread waits for ever
         self._account = shim.job_begin(WARMUP_ITERATIONS, queued=True)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
@@ -65,7 +65,7 @@ class JobRunner:
         job = self._job
         if asks_to_end:
             self._signalled = number
-        if job and self.thread.is_alive() and (asks_to_end or signals.has_handler(job, number)):
+        if job and self.runs and (asks_to_end or signals.has_handler(job, number)):
             signals.deliver(job, number)
 
     @property
@@ -81,13 +81,13 @@ class JobRunner:
     @property
     def runs(self) -> bool:
         """Whether its end is still to come."""
-        return self.thread.is_alive() and not self._given_up
+        return self.thread.is_alive() and not self._abandoned
 
-    def give_up(self, why: str) -> None:
+    def abandon(self, why: str) -> None:
         """End the job without its thread, which can't go on: its memory is away and has no room to come back."""
-        if not shim.give_up_stranded(self._account):
+        if not shim.abandon(self._account):
             return
-        self._given_up = True
+        self._abandoned = True
         self._scheduler.remove_job(self._account)
         for stream in (self._job.stdout, self._job.stderr) if self._job else ():
             with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Jobs that were copied out and have no room to come back (`shim/src/stranded.cpp`): told of, then given up."""
+"""Jobs that were copied out and have no room to come back (`shim/src/stranded.cpp`): told of, then abandoned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Runner(Protocol):
     def account(self) -> int: ...
     @property
     def runs(self) -> bool: ...
-    def give_up(self, why: str) -> None: ...
+    def abandon(self, why: str) -> None: ...
 
 
 class Lookout:
@@ -33,13 +33,13 @@ class Lookout:
         self._told: set[int] = set()
 
     def look(self) -> None:
-        """Tell of each job that is stranded, once; give up one that has been for `PATIENCE_S`."""
+        """Tell of each job that is stranded, once; abandon one that has been for `PATIENCE_S`."""
         for runner in self._runners:
             found = shim.stranded(runner.account) if runner.runs else None
             if found is None:
                 self._told.discard(runner.account)
             elif found.for_s >= PATIENCE_S:
-                runner.give_up(describe(found))
+                runner.abandon(describe(found))
             elif runner.account not in self._told:
                 self._told.add(runner.account)
                 self._note(

@@ -113,7 +113,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_job_admit": (None, (_I32,)),
     "gs_job_end": (None, (_I32,)),
     "gs_stranded": (ctypes.c_int, (_I32, _U64S)),
-    "gs_give_up_stranded": (ctypes.c_int, (_I32,)),
+    "gs_abandon": (ctypes.c_int, (_I32,)),
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
     "gs_rests_watch": (ctypes.c_int, ()),

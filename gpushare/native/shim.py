@@ -114,9 +114,9 @@ def stranded(account: int) -> Stranded | None:
     return Stranded(out[0] / 1e9, *out[1:])
 
 
-def give_up_stranded(account: int) -> bool:
+def abandon(account: int) -> bool:
     """End such a job, whose threads never go on; False if it can come back after all."""
-    return bool(lib().gs_give_up_stranded(account))
+    return bool(lib().gs_abandon(account))
 
 
 def thread_enter(account: int, cpu_generator: int) -> None:

@@ -24,8 +24,8 @@ Of the run:
 - `parks`: how often the other jobs had to stop for a fork of one. `park_s`: how long that took, in all.
 - `pool_base`: the address at which the pool begins. `pool_reserved_bytes`: addresses that it has.
 - `wakes`: the latest wake-ups of jobs that had waited, 16384 at most: their `count`; the `median_s`, the 99th
-  percentile `p99_s` and the `longest_s` of the times from the free (of a door: the grant) to the thread running again;
-  and under `gil` the same of the times from there to its having the GIL.
+  percentile `p99_s` and the `longest_s` of the times from the free (the grant, where no free made the room) to the
+  thread running again; and under `gil` the same of the times from there to its having the GIL.
 - `scheduler_cpu_s`: CPU time of the scheduler's thread.
 - `pair_factor`: what a run of two jobs has taught of them as a pair: by which `factor` each is slower beside the other,
   the mean of all `runs`, and the one that `this_run` has shown.

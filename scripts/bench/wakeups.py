@@ -1,10 +1,10 @@
 """From the free (or the end of an iteration) that makes room to the waiter running again.
 
-Two launch-bound jobs keep the interpreter's lock busy. Measured in the shim, from before the free takes its mutex (of a
-door, from the grant) to the moment at which the waiting thread runs, and from there until it has the interpreter's lock
-back. Given the path of `wakeup_bench`, built with -DGPUSHARE_TESTS=ON and no sanitizer, bare hand-overs between two
-threads are measured before and after, of which the waking one waits next or computes on: what a wake-up costs on this
-machine by itself.
+Two launch-bound jobs keep the interpreter's lock busy. Measured in the shim, from before the free takes its mutex (or,
+where none made the room, from the grant) to the moment at which the waiting thread runs, and from there until it has
+the interpreter's lock back. Given the path of `wakeup_bench`, built with -DGPUSHARE_TESTS=ON and no sanitizer, bare
+hand-overs between two threads are measured before and after, of which the waking one waits next or computes on: what a
+wake-up costs on this machine by itself.
 """
 
 import shlex

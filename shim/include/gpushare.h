@@ -114,7 +114,7 @@ GS_EXPORT void gs_job_end(gs_account job);  // survivors stay charged until they
 // budget, and the one that would do.
 GS_EXPORT int gs_stranded(gs_account job, uint64_t out[5]);
 // Ends such a job, whose threads never go on. 0 if it can come back after all.
-GS_EXPORT int gs_give_up_stranded(gs_account job);
+GS_EXPORT int gs_abandon(gs_account job);
 GS_EXPORT void gs_thread_enter(gs_account job, void* cpu_generator);
 GS_EXPORT void gs_thread_leave(void);
 // From now on the interpreter's waits for locks, moments, descriptors and children are rests: a job

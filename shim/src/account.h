@@ -97,7 +97,7 @@ struct Account {
   uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never
   uint32_t woken = 0;                         // threads that found its memory away
   uint64_t stranded_since_ns = 0;             // without room for what was copied out; 0: it has
-  bool given_up = false;                      // for that; its threads wait for ever
+  bool abandoned = false;                     // for that; its threads wait for ever
   uint64_t blocks_seen = 0, moved_ns = 0;     // when it last made or freed a block, or waited here
   PageUsage pages;
   uint64_t limit = UINT64_MAX;  // pages that it may hold

@@ -171,9 +171,9 @@ int gs_stranded(gs_account job, uint64_t out[5]) {
   return s.saved > 0;
 }
 
-int gs_give_up_stranded(gs_account job) {
+int gs_abandon(gs_account job) {
   Runtime* r = active();
-  return r && is_job(job) && r->governor().give_up_stranded(static_cast<uint32_t>(job));
+  return r && is_job(job) && r->governor().abandon(static_cast<uint32_t>(job));
 }
 
 void gs_thread_enter(gs_account job, void* cpu_generator) {

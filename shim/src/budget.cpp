@@ -23,7 +23,7 @@ uint64_t Governor::least_budget() const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), residues = shared, most = 0;
   for (const Account& a : accounts()) {
     if (!a.id) continue;
-    uint64_t held = a.held.load(std::memory_order_relaxed) + (a.given_up ? 0 : a.saved);
+    uint64_t held = a.held.load(std::memory_order_relaxed) + (a.abandoned ? 0 : a.saved);
     residues += a.open && a.curve.known() ? std::min(held, a.curve.residue()) : held;
     // An open iteration that has exceeded its claim: the next one will claim that.
     uint64_t here = a.open ? a.held_max_here : 0;
@@ -65,7 +65,7 @@ void Governor::want_budget(uint64_t pages) {
 bool Governor::cut_fits() const {
   bool any_open = false;
   for (const Account& a : accounts()) {
-    if ((a.saved && !a.given_up) || (a.open && !a.curve.known())) return false;
+    if ((a.saved && !a.abandoned) || (a.open && !a.curve.known())) return false;
     any_open |= a.open;
   }
   uint64_t reserve = any_open ? std::min(headroom_, wanted_budget_ / kMostHeadroomShare) : 0;

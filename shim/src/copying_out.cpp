@@ -188,7 +188,7 @@ void Governor::bring_back() {
   for (uint32_t id = 1; id <= jobs_; ++id)
     if (Account& a = accounts_[id]; wakes_away(a) && judge_return(a, 0) != Verdict::kWait)
       restore(a, 0);
-  if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved && !a.given_up; }))
+  if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved && !a.abandoned; }))
     most_saved_ = 0;
 }
 
@@ -209,7 +209,7 @@ void Governor::thread_enters(uint32_t id) {
   if (!a.saved) return;
   ++a.woken;
   Waiter w = begin_wait_for_return(a);
-  parked_changed_.wait(again, [&] { return !a.saved && !a.given_up; });
+  parked_changed_.wait(again, [&] { return !a.saved && !a.abandoned; });
   end_wait_for_return(w);
   --a.woken;
 }

@@ -13,13 +13,10 @@ constexpr auto kSetUpStops = std::chrono::milliseconds(20);
 constexpr uint64_t kWillSleepOnNs = 1000000000;  // asleep for so long: it won't wake in that moment
 }  // namespace
 
-bool Governor::is_asleep(const Account& a) const {
-  return stands_still(a) && a.moved_ns && now_ns() > a.moved_ns + kWillSleepOnNs;
-}
-
 bool Governor::all_parked(uint32_t except, bool set_up_too) const {
   for (const Account& a : accounts()) {
-    bool computes = (a.open && !a.saved && !is_asleep(a)) || (set_up_too && a.id && a.live_job());
+    bool computes = (a.open && !a.saved && !is_asleep(a, kWillSleepOnNs)) ||
+                    (set_up_too && a.id && a.live_job());
     if (computes && a.id != except && a.waiting_threads == 0) return false;
   }
   return true;

@@ -168,7 +168,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   Account& a = accounts_[id];
   a.saved -= saved;
   remove_pages(a, n - saved);
-  if (saved && !a.saved && !a.given_up) {  // nothing is away any more
+  if (saved && !a.saved && !a.abandoned) {  // nothing is away any more
     note_saved(a);
     come_back(a);
   }

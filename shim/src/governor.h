@@ -105,7 +105,7 @@ class Governor {
   void cancel(uint32_t id);
   Stranded stranded(uint32_t id);
   // Ends the job, whose threads never go on. False if it can come back after all.
-  bool give_up_stranded(uint32_t id);
+  bool abandon(uint32_t id);
   // A thread works for the job from now on, or no longer. It may find the job's memory copied out,
   // and waits until it is back.
   void thread_enters(uint32_t id);
@@ -291,11 +291,10 @@ class Governor {
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);
-  bool is_asleep(const Account& a) const;
+  bool is_asleep(const Account& a, uint64_t for_ns) const;
   bool all_parked(uint32_t except, bool set_up_too) const;
   enum class Stuck { kInIterations, kEverywhere, kBesideOthers };
   bool stuck(Stuck where) const;
-  bool sleeps_on(const Account& a) const;
   bool all_threads_wait(bool or_rest) const;
   void resolve_wedge();
 

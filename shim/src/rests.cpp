@@ -44,7 +44,7 @@ void Governor::rest_until_back(uint32_t id) {
   Lock lock(mutex_);
   ++a.woken;
   Waiter w = begin_wait_for_return(a);
-  parked_changed_.wait(lock, [&] { return !a.away && !a.given_up; });
+  parked_changed_.wait(lock, [&] { return !a.away && !a.abandoned; });
   end_wait_for_return(w);
   --a.woken;
   a.resting.fetch_sub(1);
@@ -83,9 +83,9 @@ bool Governor::stands_still(const Account& a) const {
   return a.threads == a.waiting_threads + a.resting && a.tasks == 0;
 }
 
-// Whether it has slept for so long that nobody counts on it any more.
-bool Governor::sleeps_on(const Account& a) const {
-  return stands_still(a) && a.moved_ns && now_ns() - a.moved_ns >= kAsleepNs;
+// Whether it has slept for so long at least.
+bool Governor::is_asleep(const Account& a, uint64_t for_ns) const {
+  return stands_still(a) && a.moved_ns && now_ns() >= a.moved_ns + for_ns;
 }
 
 bool Governor::has_waiter(const Account& a) const {
@@ -95,7 +95,7 @@ bool Governor::has_waiter(const Account& a) const {
 
 // Whether its memory is all that threads which have woken wait for.
 bool Governor::wakes_away(const Account& a) const {
-  return a.saved && !a.given_up && a.woken > 0 && !has_waiter(a);
+  return a.saved && !a.abandoned && a.woken > 0 && !has_waiter(a);
 }
 
 bool Governor::sleeps_away(const Account& a) const {
@@ -114,7 +114,7 @@ void Governor::change_places() {
   for (const Account& a : accounts()) {
     blocks += a.allocations + a.frees;
     iterations += telemetry_->slot(a.id, kIterations);
-    any_away |= a.saved > 0 && !a.given_up && !sleeps_away(a);
+    any_away |= a.saved > 0 && !a.abandoned && !sleeps_away(a);
     still &= !a.id || !a.live_job() || a.saved || stands_still(a);
   }
   if (std::exchange(blocks_seen_, blocks) != blocks) moved_ns_ = now;
@@ -125,7 +125,7 @@ void Governor::change_places() {
   for (uint32_t away = 1; away <= jobs_; ++away)
     for (uint32_t id = 1; id <= jobs_; ++id) {
       Account &here = accounts_[id], &other = accounts_[away];
-      if (!other.saved || other.given_up || sleeps_away(other) ||
+      if (!other.saved || other.abandoned || sleeps_away(other) ||
           !makes_room_for(here, other.saved) || !take_out(here))
         continue;
       if (held_ + other.saved > budget_) return;  // of `here`, pages that are not in use yet stay

@@ -46,11 +46,11 @@ Stranded Governor::stranded(uint32_t id) {
   return {now_ns() - a.stranded_since_ns, a.saved, kept, budget_, needs};
 }
 
-bool Governor::give_up_stranded(uint32_t id) {
+bool Governor::abandon(uint32_t id) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   if (!has_no_way_back(a)) return false;
-  a.given_up = true;
+  a.abandoned = true;
   a.stranded_since_ns = 0;
   uint64_t now = now_ns();
   auto of_it = [&](Waiter* w) {

@@ -11,11 +11,12 @@
 namespace gpushare {
 
 namespace {
-constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
-constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that could free anything
-constexpr uint64_t kHopeNs = 10000000000;     // and there is one: no job is refused memory before
-constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
-constexpr uint32_t kPlannedDoors = 4;         // the first ones: a plan takes time under the lock
+constexpr uint64_t kWedgeNs = 1000000000;    // every open iteration waits and nothing was freed
+constexpr uint64_t kSureWedgeNs = 30000000;  // and there is no thread that could free anything
+constexpr uint64_t kHopeNs = 10000000000;    // and there is one: no job is refused memory before
+constexpr uint64_t kNotCountedOnNs = 5000000000;  // asleep for so long: it may never wake
+constexpr uint64_t kPatienceNs = 2000000000;      // with a lock in hand that others may wait for
+constexpr uint32_t kPlannedDoors = 4;  // the first ones: a plan takes time under the lock
 }  // namespace
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
@@ -233,7 +234,7 @@ bool Governor::stuck(Stuck where) const {
     bool counts = where == Stuck::kInIterations ? a.open : a.id && a.live_job();
     if (!counts || a.saved) continue;
     if (a.waiting_threads == 0) {
-      bool sleeps = where != Stuck::kInIterations && sleeps_on(a);
+      bool sleeps = where != Stuck::kInIterations && is_asleep(a, kNotCountedOnNs);
       bool passed_over = where == Stuck::kBesideOthers ? !a.open || sleeps : sleeps && a.held == 0;
       if (!passed_over) return false;
     }

@@ -309,13 +309,13 @@ void who_is_stranded_is_told_of_and_can_be_saved() {
   Stranded found = governor.stranded(1);
   CHECK(found.saved >= 20 && found.kept == 28 && found.budget == 40);
   CHECK(found.needs == found.kept + found.saved + 1);  // and the page that it asked for
-  CHECK(governor.stranded(2).saved == 0 && !governor.give_up_stranded(2));
+  CHECK(governor.stranded(2).saved == 0 && !governor.abandon(2));
   std::this_thread::sleep_for(milliseconds(20));
   CHECK(governor.stranded(1).for_ns > found.for_ns);
   CHECK_EMPTY(governor.set_budget(found.needs + 10));
   while (wedge.w.telemetry.slot(1, kCopiedOut)) std::this_thread::sleep_for(milliseconds(1));
   std::this_thread::sleep_for(milliseconds(30));
-  CHECK(governor.stranded(1).for_ns == 0 && !governor.give_up_stranded(1));
+  CHECK(governor.stranded(1).for_ns == 0 && !governor.abandon(1));
   for (auto& t : wedge.threads) t.join();
   wedge.threads.clear();
   while (!wedge.two.pages.empty()) wedge.two.give();
@@ -340,7 +340,7 @@ void who_is_given_up_stays_away() {
   });
   CHECK(wedge.wait_for_leaver() == 1);
   ends.join();
-  while (!governor.give_up_stranded(1)) std::this_thread::sleep_for(milliseconds(1));
+  while (!governor.abandon(1)) std::this_thread::sleep_for(milliseconds(1));
   CHECK(wedge.w.telemetry.slot(1, kMemoryWaitNs) > 0);
   CHECK(!governor.end_rest(1));
   for (void (Governor::*wakes)(uint32_t) : {&Governor::rest_until_back, &Governor::thread_enters})

@@ -16,7 +16,7 @@ class FakeRunner:
     runs: bool = True
     why: list[str] = field(default_factory=list)
 
-    def give_up(self, why: str) -> None:
+    def abandon(self, why: str) -> None:
         self.why.append(why)
         self.runs = False
 
@@ -25,7 +25,7 @@ def found(for_s: float) -> Stranded:
     return Stranded(for_s, 96 * MIB, 120 * MIB, 170 * MIB, 220 * MIB + 1)
 
 
-def test_a_stranded_job_is_told_of_once_and_given_up_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stranded_job_is_told_of_once_and_abandoned_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now: dict[int, Stranded | None] = {1: None, 2: found(1.0)}
     monkeypatch.setattr(shim, "stranded", lambda account: now[account])
     notes: list[str] = []
