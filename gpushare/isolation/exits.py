@@ -11,9 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, system
+from gpushare.isolation import context, interrupts, system
 from gpushare.isolation.perjob import PerJob
-from gpushare.native import interpreter, shim
 
 _register, _unregister, _hard_exit = atexit.register, atexit.unregister, os._exit
 _finalizers: PerJob[list[Any]] = PerJob([], list)
@@ -34,9 +33,7 @@ def end_job(job: context.JobContext, code: int) -> None:
     """
     if threading.get_ident() == job.thread_ident:
         raise HardExit(code)
-    shim.cancel(job.account)
-    exception = type("HardExit", (HardExit,), {"__init__": lambda self: HardExit.__init__(self, code)})
-    interpreter.set_async_exception(job.thread_ident, exception)
+    interrupts.send(job, HardExit, code, ends_waits=True, for_good=True)
 
 
 def register(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:

@@ -12,13 +12,13 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, directory, exits
+from gpushare.isolation import context, directory, exits, interrupts
+from gpushare.isolation.alarms import Alarm, Times
 from gpushare.isolation.perjob import PerJob
-from gpushare.native import interpreter, shim
 
 _signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
 _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
@@ -29,15 +29,13 @@ _live: list[context.JobContext] = []
 
 
 class _Table:
-    """A job's handlers and its timer."""
+    """A job's handlers and its alarm."""
 
     def __init__(self) -> None:
         ignored = _getsignal(signal.SIGINT) is signal.SIG_IGN  # since before python started
         first = signal.SIG_IGN if ignored else signal.default_int_handler
         self.handlers: dict[int, Any] = {signal.SIGINT: first}
-        self.timer: threading.Timer | None = None
-        self.due_s = 0.0
-        self.interval_s = 0.0
+        self.alarm = Alarm()
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -79,20 +77,25 @@ def get_handler(number: int) -> Any:
     return _getsignal(number) if job is None else handler_of(job, number)
 
 
-def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) -> None:
-    """The signal has come for this job, from outside to a thread of the host's, or to one of the job's."""
+def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) -> threading.Thread | None:
+    """The signal has come for this job, from outside to a thread of the host's, or to one of the job's.
+
+    The thread that its handler runs in, if it does and has begun.
+    """
     handler = handler_of(job, number)
     if handler is signal.default_int_handler:
-        shim.cancel(job.account)
-        interpreter.set_async_exception(job.thread_ident, KeyboardInterrupt)
+        interrupts.send(job, KeyboardInterrupt, ends_waits=True)
     elif callable(handler):
         frame = sys._current_frames().get(job.thread_ident)
-        _in_job(job, lambda: handler(int(number), frame), from_outside)
+        return _in_job(job, lambda: handler(int(number), frame), from_outside)
     elif handler is signal.SIG_DFL and number not in _IGNORED:
         exits.end_job(job, 128 + number)
+    return None
 
 
-def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: bool) -> None:
+def _in_job(
+    job: context.JobContext, call: Callable[[], object], from_outside: bool
+) -> threading.Thread | None:
     def run() -> None:
         if from_outside:  # the starting thread's working directory is the host's
             directory.follow(job)
@@ -101,7 +104,7 @@ def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: b
         except BaseException as error:
             _forward(job, error)
 
-    def start() -> None:
+    def start() -> threading.Thread:
         thread = threading.Thread(target=run, name="signal", daemon=True)
         before = context.current()
         context.bind(job)  # a thread belongs to the job that starts it
@@ -109,23 +112,18 @@ def _in_job(job: context.JobContext, call: Callable[[], object], from_outside: b
             thread.start()
         finally:
             context.bind(before)
+        return thread
 
     # While the job's memory is copied out its threads can't start, and others are to be told as well.
     if from_outside:
         threading.Thread(target=start, name="signal", daemon=True).start()
-    else:
-        start()
+        return None
+    return start()
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:
     # An error the script may catch, and go on. It comes once a call into C is over, as a wait for memory is.
-    if not isinstance(error, Exception):
-        shim.cancel(job.account)
-    kind = type(error)
-    # Only a class can be raised in another thread; this one makes itself with the arguments it should have.
-    made = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})
-    made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
-    interpreter.set_async_exception(job.thread_ident, made)
+    interrupts.send(job, type(error), *error.args, ends_waits=not isinstance(error, Exception))
 
 
 def _on_host_signal(number: int, _frame: Any) -> None:
@@ -159,53 +157,27 @@ def _raise(number: int) -> None:
     _send(os.getpid(), number)
 
 
-def _arm(which: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
+def _arm(which: int, seconds: float, interval: float = 0.0) -> Times:
     job = _job()
     if job is None or which != signal.ITIMER_REAL:
         return _setitimer(which, seconds, interval)
-    table = _tables.of(job)
-    before = _remaining(table)
-    if table.timer:
-        table.timer.cancel()
-        table.timer = None
-    if seconds > 0:
-        table.interval_s = interval
-        _start_timer(job, table, seconds)
-    return before
+    return _tables.of(job).alarm.arm(seconds, interval, partial(_ring, job))
 
 
-def _start_timer(job: context.JobContext, table: _Table, seconds: float) -> None:
-    def ring() -> None:
-        if table.interval_s > 0:
-            _start_timer(job, table, table.interval_s)
-        deliver(job, signal.SIGALRM, from_outside=False)
-
-    table.due_s = time.monotonic() + seconds
-    table.timer = threading.Timer(seconds, ring)
-    table.timer.daemon = True
-    before = context.current()
-    context.bind(None)  # not one of the script's threads
-    try:
-        table.timer.start()
-    finally:
-        context.bind(before)
-
-
-def _remaining(table: _Table) -> tuple[float, float]:
-    if table.timer is None or not table.timer.is_alive():
-        return 0.0, 0.0
-    return max(0.0, table.due_s - time.monotonic()), table.interval_s
+def _ring(job: context.JobContext) -> None:
+    if handler := deliver(job, signal.SIGALRM, from_outside=False):
+        handler.join()
 
 
 def _set_alarm(seconds: int) -> int:
     return _alarm(seconds) if _job() is None else round(_arm(signal.ITIMER_REAL, seconds)[0])
 
 
-def _get_timer(which: int) -> tuple[float, float]:
+def _get_timer(which: int) -> Times:
     job = _job()
     if job is None or which != signal.ITIMER_REAL:
         return _getitimer(which)
-    return _remaining(_tables.of(job))
+    return _tables.of(job).alarm.left()
 
 
 def _wakeup_fd(descriptor: int, **options: Any) -> int:
@@ -241,5 +213,4 @@ def enter(job: context.JobContext) -> None:
 def leave(job: context.JobContext) -> None:
     """No signals and no alarms any more."""
     _live.remove(job)
-    if timer := _tables.of(job).timer:
-        timer.cancel()
+    _tables.of(job).alarm.arm(0, 0, lambda: None)

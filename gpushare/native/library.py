@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 19
+API_VERSION = 20
 
 _shim: ctypes.CDLL | None = None
 
@@ -127,6 +127,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_switches_of": (_I32, (_I32,)),
     "gs_compile_region": (_I64, (_I64,)),
     "gs_cancel": (None, (_I32,)),
+    "gs_uncancel": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),

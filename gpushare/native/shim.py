@@ -152,8 +152,13 @@ def compile_region() -> Callable[[int], int]:
 
 
 def cancel(account: int) -> None:
-    """End the job's waits, now and later."""
+    """End the job's waits, now and until `uncancel`: those for memory in an error where it does not fit at once."""
     lib().gs_cancel(account)
+
+
+def uncancel(account: int) -> None:
+    """The job waits again."""
+    lib().gs_uncancel(account)
 
 
 def collection_callback() -> Callable[[str, dict[str, int]], None]:
@@ -280,6 +285,11 @@ class PoolState:
     free_ranges: int
     cuts_given_up: int
     cut_needs_bytes: int
+
+    @property
+    def for_jobs_bytes(self) -> int:
+        """Of the budget, what jobs may hold together."""
+        return self.budget_bytes - self.headroom_bytes - self.shared_bytes
 
 
 def pool_state() -> PoolState:

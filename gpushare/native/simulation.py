@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from gpushare.native import library
@@ -47,6 +47,9 @@ class JobCounters:
     )
     work: int  # millionths of iterations, see `doors.Progress`
     leases: int  # that it was given
+
+
+NOTHING_YET = JobCounters(*[0] * len(fields(JobCounters)))  # of a job that the governor does not know
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
+from gpushare.jobs import PRIORITY
 from gpushare.units import format_bytes
 
 _LOOK_EVERY_S = 0.5
@@ -24,12 +26,49 @@ class Need:
     residue_bytes: int
     peak_bytes: int
 
+    @classmethod
+    def of_curve(cls, held_bytes: Sequence[int], residue_bytes: int) -> Need:
+        """What an iteration shows."""
+        return cls(residue_bytes, max(held_bytes))
 
-def missing_bytes(newcomer: Need, others: Mapping[str, Need], room_bytes: int) -> int:
+    def or_more(self, other: Need) -> Need:
+        """The larger one of each."""
+        residue_bytes = max(self.residue_bytes, other.residue_bytes)
+        return Need(residue_bytes, max(self.peak_bytes, other.peak_bytes))
+
+
+class Entrant(Protocol):
+    """A job that waits to be begun. `standing`: the lowest goes first. `need`: None where nothing is known of it."""
+
+    @property
+    def standing(self) -> tuple[int, int]: ...
+
+    @property
+    def need(self) -> Need | None: ...
+
+
+E = TypeVar("E", bound=Entrant)
+
+
+def missing_bytes(newcomer: Need, others: Iterable[Need], room_bytes: int) -> int:
     """By how much the newcomer does not fit beside the others; nought or less if it does."""
-    every = [newcomer, *others.values()]
+    every = [newcomer, *others]
     beyond = max(need.peak_bytes - need.residue_bytes for need in every)
     return sum(need.residue_bytes for need in every) + beyond - room_bytes
+
+
+def first_to_begin(waiting: Iterable[E], others: Iterable[Need], room_bytes: int) -> E | None:
+    """Who begins next beside the others: of those that fit the first one; None if none does.
+
+    Alone everyone is begun: one that needs more than there is comes to be refused with the figures.
+    """
+    beside = list(others)
+
+    def fits(entrant: E) -> bool:
+        need = entrant.need
+        return need is None or not beside or missing_bytes(need, beside, room_bytes) <= 0
+
+    return next(filter(fits, sorted(waiting, key=lambda entrant: entrant.standing)), None)
 
 
 def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_bytes: int) -> str:
@@ -41,6 +80,16 @@ def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_byte
         f"keeps {format_bytes(newcomer.residue_bytes)}; {', '.join(others)} {keeps} {format_bytes(keep)} between "
         f"iterations, and the budget has {format_bytes(room_bytes)} for all"
     )
+
+
+def queues(policy: str) -> bool:
+    """Whether jobs wait to be begun under this policy."""
+    return policy != "unmanaged"
+
+
+def rank_of(order: str, priority: int) -> int:
+    """Of a job in the queue: the lowest goes first."""
+    return -priority if order == PRIORITY else 0
 
 
 def why_unknown(names: Sequence[str]) -> str:
@@ -72,7 +121,7 @@ class _Waiting:
     for_account: int = 0  # the last that ended meanwhile, else one that keeps the most
 
     @property
-    def place(self) -> tuple[int, int]:
+    def standing(self) -> tuple[int, int]:
         return self.rank, self.came
 
 
@@ -177,19 +226,16 @@ class Queue:
         return None
 
     def _may_begin(self, waiting: _Waiting) -> bool:
-        if self._came < self._expected_jobs:
-            return False
-        ahead = (w for w in self._waiting if w is not waiting and w.place < waiting.place)
-        return self._fits(waiting) and not any(self._fits(other) for other in ahead)
+        return self._came >= self._expected_jobs and self._first(self._waiting) is waiting
 
     def _fits(self, waiting: _Waiting) -> bool:
-        if waiting.need is None or not self._begun:
-            return True
-        return missing_bytes(waiting.need, self._needs(), self._room()) <= 0
+        return self._first([waiting]) is waiting
+
+    def _first(self, waiting: Sequence[_Waiting]) -> _Waiting | None:
+        return first_to_begin(waiting, self._needs().values(), self._room())
 
     def _needs(self) -> dict[str, Need]:
         return {name: self._need(name, account) for name, account in self._begun.items()}
 
     def _need(self, name: str, account: int) -> Need:
-        now, expected = self._measured(account), self._expected.get(name, Need(0, 0))
-        return Need(max(now.residue_bytes, expected.residue_bytes), max(now.peak_bytes, expected.peak_bytes))
+        return self._measured(account).or_more(self._expected.get(name, Need(0, 0)))

@@ -26,6 +26,6 @@ class Needs:
         if curve is None:
             held_bytes = usage.memory(account).held_bytes
             return Need(held_bytes, held_bytes)
-        need = Need(curve.residue_bytes, max(curve.held_bytes))
+        need = Need.of_curve(curve.held_bytes, curve.residue_bytes)
         self._known[account] = curve.version, need
         return need

@@ -11,12 +11,11 @@ import traceback
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from gpushare.jobs import PRIORITY
 from gpushare.native import doors, process, shim
 from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
-from gpushare.scheduling.admission import Need, Queue, Queued
+from gpushare.scheduling.admission import Need, Queue, Queued, queues, rank_of
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.leases import segment_bytes
@@ -48,7 +47,7 @@ class SchedulerThread:
     def __init__(self, *, policy: str, order: str, split_bytes: int | None, note: Note) -> None:
         self._order = order
         self._ranks: dict[int, int] = {}
-        self._queue = Queue(_room_bytes, Needs())
+        self._queue = Queue(lambda: shim.pool_state().for_jobs_bytes, Needs())
         self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note
         self._pace = Pace()
@@ -119,8 +118,8 @@ class SchedulerThread:
         given_up: Callable[[], bool],
     ) -> bool:
         """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first."""
-        rank = -priority if self._order == PRIORITY else 0
-        need = None if self._name == "unmanaged" else need
+        rank = rank_of(self._order, priority)
+        need = need if queues(self._name) else None
         if not self._queue.enter(name, account, need, rank=rank, note=note, queued=queued, given_up=given_up):
             return False
         shim.job_admit(account)
@@ -273,9 +272,3 @@ def _why_unplanned(failure: str) -> str:
         f"a plan failed, which is a bug of gpushare ({failure}): doors go by the permits that lie ready, so that jobs "
         "may be slower, but stay within the budget; its traceback is in host.log"
     )
-
-
-def _room_bytes() -> int:
-    """Of the budget, for jobs."""
-    pool = shim.pool_state()
-    return pool.budget_bytes - pool.headroom_bytes - pool.shared_bytes

@@ -1,9 +1,9 @@
 """Discrete events: jobs go through their measured iterations, and the shim's governor says who may go on.
 
-A job is always in one of four states: not there yet, computing towards its next step, waiting, over. Between two
-events every computing job does its work at its pace (`contention`). At a step it asks the governor for what the
-step holds; at the end of an iteration it is at its door. Whoever waits is looked at again once the governor has
-let it go.
+A job is always in one of five states: not there yet, not begun yet (`queue`), computing towards its next step,
+waiting, over. Between two events every computing job does its work at its pace (`contention`). At a step it asks the
+governor for what the step holds; at the end of an iteration it is at its door. Whoever waits is looked at again once
+the governor has let it go.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from gpushare.native.simulation import Answer, SimulatedGovernor
+from gpushare.native.simulation import NOTHING_YET, Answer, SimulatedGovernor
+from gpushare.scheduling.admission import rank_of
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.policies import Policy
@@ -20,6 +21,7 @@ from gpushare.simulation.contention import Contention
 from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import FAILED, OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
 from gpushare.simulation.planner import Planner, SegmentBytes
+from gpushare.simulation.queue import Queue
 from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runner import Place, Runner, State
 
@@ -56,13 +58,16 @@ class Engine:
         rules: Rules = PLAIN,
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
-        self._runners = [Runner(job, i, job.arrival_s) for i, job in enumerate(jobs)]
+        self._runners = [
+            Runner(job, i, rank_of(rules.order, job.priority), job.arrival_s) for i, job in enumerate(jobs)
+        ]
         self._contention = contention
         self._threads = [job.threads for job in jobs]
         self._planner = Planner(self.governor, policy, modes, segments, rules)
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
+        self._queue = Queue(self.governor, mechanism, lambda runner: self._held[runner.index])
         self._peak = 0
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.now_s = 0.0
@@ -87,17 +92,17 @@ class Engine:
         due = [r for r in self._runners if r.left_s <= _INSTANT_S]
         self._arrive([r for r in due if r.state is State.AWAY])
         for runner in sorted(due, key=self._rises):  # who frees goes first
-            if runner.state is State.AWAY:
-                self._ask(runner, Place.SET_UP)
-            elif runner.state is State.COMPUTING:
+            if runner.state is State.COMPUTING:
                 self._go_on(runner)
-            self._settle()
+                self._settle()
+        self._let_in()
         self._look()
         self._tick()
         self._look_at_doors()
         self._planner.rank(self._claimants)
         self._planner.plan(self.now_s, self._accounts())
         self._settle()
+        self._let_in()
         if self._waiting() and self.now_s - self._happened_s > _STUCK_S and not self._computing():
             raise SimulationStuck(", ".join(f"{r.job.name}: {r.place.value}" for r in self._waiting()))
 
@@ -112,7 +117,8 @@ class Engine:
         return any(self._waited(r) > _INSTANT_S for r in self._runners)
 
     def _waited(self, runner: Runner) -> float:
-        now_s = self.now_s - runner.waiting_since_s if runner.state is State.WAITING else 0.0
+        waits = runner.state in (State.WAITING, State.QUEUED)
+        now_s = self.now_s - runner.waiting_since_s if waits else 0.0
         return max(runner.longest_wait_s, now_s)
 
     @property
@@ -233,19 +239,36 @@ class Engine:
         return inside and runner.held_at(runner.step) > self._held[runner.index]
 
     def _arrive(self, runners: Sequence[Runner]) -> None:
-        """They are known from now on, and permits lie ready: a real set-up takes longer than a plan."""
         for runner in runners:
-            job = runner.job
             if not self._window_end[0]:
                 self._window_begin = self.now_s, [r.done_s for r in self._runners]
-            held_bytes, time_s = (job.held_bytes, job.time_s) if job.has_profile else ((), ())
-            times_ns = [round(t * 1e9) for t in time_s]
-            duration_ns = round(job.iteration_s * 1e9)
-            runner.account = self.governor.job_begin(held_bytes, times_ns, job.residue_bytes, duration_ns)
-        if runners:
+            runner.left_s = math.inf
+            self._queue.enter(runner, self.now_s)
+
+    def _let_in(self) -> None:
+        """Of those that are not begun all that now fit: they are known, and permits lie ready, before they ask for
+        anything, since a real set-up takes longer than a plan. Who is refused then leaves room for others."""
+        while begun := list(iter(self._begin_next, None)):
             self._planner.rank(self._claimants)
             self._look_now()
             self._planner.plan(self.now_s, self._accounts())
+            for runner in begun:
+                self._ask(runner, Place.SET_UP)
+                self._settle()
+
+    def _begin_next(self) -> Runner | None:
+        runner = self._queue.next(self._runners, self.now_s)
+        if runner:
+            self._begin(runner)
+        return runner
+
+    def _begin(self, runner: Runner) -> None:
+        """The governor knows it from now on."""
+        job = runner.job
+        held_bytes, time_s = (job.held_bytes, job.time_s) if job.has_profile else ((), ())
+        times_ns = [round(t * 1e9) for t in time_s]
+        duration_ns = round(job.iteration_s * 1e9)
+        runner.account = self.governor.job_begin(held_bytes, times_ns, job.residue_bytes, duration_ns)
 
     def _go_on(self, runner: Runner) -> None:
         """The work before the next thing to ask for is done."""
@@ -275,8 +298,7 @@ class Engine:
         while accounts := self.governor.ready():
             for runner in self._runners:
                 if runner.account in accounts:
-                    waited_s = self.now_s - runner.waiting_since_s
-                    runner.longest_wait_s = max(runner.longest_wait_s, waited_s)
+                    runner.waited(self.now_s)
                     self._happened_s = self.now_s
                     self._answered(runner, self.governor.look(runner.account))
 
@@ -328,7 +350,7 @@ class Engine:
         self._peak = max(self._peak, sum(self._held))
 
     def _outcome(self, runner: Runner) -> JobOutcome:
-        job = self.governor.job(runner.account)
+        job = self.governor.job(runner.account) if runner.account else NOTHING_YET
         return JobOutcome(
             name=runner.job.name,
             status=runner.status,
@@ -338,6 +360,7 @@ class Engine:
             first_end_s=runner.first_end_s,
             end_s=runner.end_s,
             solo_s=runner.job.solo_s,
+            queued_s=runner.queued_s,
             work_s=self._window_end[1][runner.index] - self._window_begin[1][runner.index],
             door_wait_s=job.door_wait_ns / 1e9,
             memory_wait_s=job.memory_wait_ns / 1e9,

@@ -16,7 +16,7 @@ class JobOutcome:
     failed (`SimulatedJob.fails_at`).
     `first_end_s` is the end of its first iteration. `work_s` is the solo time of what it did while all jobs were
     there (`Outcome.window_s`). `most_passed`: the most iterations that one other job began while this one waited at
-    a door, not for the turn of a third one.
+    a door, not for the turn of a third one. `queued_s`: before it was begun (`scheduling.admission`).
     """
 
     name: str
@@ -28,6 +28,7 @@ class JobOutcome:
     end_s: float
     solo_s: float
     work_s: float
+    queued_s: float
     door_wait_s: float
     memory_wait_s: float
     memory_waits: int
@@ -44,8 +45,8 @@ class JobOutcome:
 
     @property
     def waits_s(self) -> float:
-        """At doors and for memory."""
-        return self.door_wait_s + self.memory_wait_s
+        """In the queue, at doors and for memory."""
+        return self.queued_s + self.door_wait_s + self.memory_wait_s
 
 
 @dataclass(frozen=True)

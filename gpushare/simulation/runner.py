@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from gpushare.scheduling.admission import Need
 from gpushare.simulation.job import Shape, SimulatedJob, Variation
 from gpushare.simulation.outcome import OK
 
@@ -13,6 +14,7 @@ class State(Enum):
     """Where a job is between two events."""
 
     AWAY = "not there yet"
+    QUEUED = "not begun yet"
     COMPUTING = "computing"
     WAITING = "waiting"
     OVER = "over"
@@ -32,8 +34,10 @@ class Runner:
 
     job: SimulatedJob
     index: int
+    rank: int  # in the queue
     left_s: float  # of solo work until the next thing it asks for
-    account: int = 0
+    account: int = 0  # none before it is begun
+    came: int = 0  # how many had come before it
     state: State = State.AWAY
     place: Place = Place.SET_UP
     step: int = 0
@@ -41,6 +45,7 @@ class Runner:
     shape: Shape = field(init=False)
     varied: Variation = field(default_factory=Variation)
     waiting_since_s: float = 0.0
+    queued_s: float = 0.0
     longest_wait_s: float = 0.0
     first_end_s: float | None = None
     done_s: float = 0.0  # of solo work
@@ -50,6 +55,22 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.shape = self.job.shape(0)
+
+    @property
+    def standing(self) -> tuple[int, int]:
+        """In the queue (`scheduling.admission.Entrant`)."""
+        return self.rank, self.came
+
+    @property
+    def need(self) -> Need | None:
+        """By its saved profile."""
+        return Need(self.job.residue_bytes, self.job.peak_bytes) if self.job.has_profile else None
+
+    def waited(self, now_s: float) -> float:
+        """Seconds of the wait that ends now, which is noted."""
+        waited_s = now_s - self.waiting_since_s
+        self.longest_wait_s = max(self.longest_wait_s, waited_s)
+        return waited_s
 
     def begin(self) -> None:
         """The next iteration."""

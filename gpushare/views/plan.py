@@ -13,7 +13,7 @@ from gpushare.jobs import FIFO
 from gpushare.units import format_bytes, format_seconds
 from gpushare.views.pool import held_over_time, pool_picture
 
-_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS = 10, 5, 3, 6
+_HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS, _QUEUED = 10, 5, 3, 6, 8
 _WIDEST = 1000  # of a table that is measured, not printed
 _HEADINGS = (
     "run",
@@ -55,6 +55,8 @@ def render_plan(plan: dict[str, Any], console: Console, *, picture_of: str | Non
         console.print()
         console.print(f"the jobs under {picture_of}:", highlight=False)
         console.print(_outcomes(plan["policies"][picture_of]["jobs"]))
+        for line in _queued(plan, picture_of):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         console.print()
         render_pool(plan, picture_of, console)
     if plan["sweep"]:
@@ -155,6 +157,23 @@ def _outcomes(jobs: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _queued(plan: dict[str, Any], policy: str) -> list[str]:
+    """Why some jobs are not begun at once."""
+    jobs = [job for job in plan["policies"][policy]["jobs"] if job["queued_s"]]
+    names = [f"{job['name']} ({format_seconds(job['queued_s'])})" for job in jobs]
+    if not names:
+        return []
+    needs = [(job["residue_bytes"], job["peak_bytes"]) for job in plan["jobs"]]
+    keep_bytes = sum(residue for residue, _ in needs)
+    beyond_bytes = max(peak - residue for residue, peak in needs)
+    shown = names if len(names) <= _QUEUED else [*names[: _QUEUED - 1], f"{len(names) - _QUEUED + 1} more"]
+    return [
+        f"in the queue until others have ended: {', '.join(shown)}; all jobs would keep {format_bytes(keep_bytes)} "
+        f"between iterations, one of them needs up to {format_bytes(beyond_bytes)} beside that, and the budget is "
+        f"{format_bytes(plan['budget_bytes'])}, of which some is kept free for wrong forecasts"
+    ]
+
+
 def render_policies(plan: dict[str, Any], console: Console) -> None:
     """Print a row for each policy; in two halves, one below the other, where the rows are too long."""
     every = range(len(_HEADINGS))
@@ -188,7 +207,7 @@ def _figures(found: dict[str, Any]) -> tuple[str, ...]:
         _number(found["over_serial"]),
         _number(found["stp"]),
         _number(found["antt"]),
-        format_seconds(sum(job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
+        format_seconds(sum(job["queued_s"] + job["door_wait_s"] + job["memory_wait_s"] for job in jobs)),
         format_seconds(max(job["longest_wait_s"] for job in jobs)),
         format_seconds(sum(shifts) / len(shifts) if shifts else None),
         format_bytes(found["pool_peak_bytes"]),

@@ -4,7 +4,9 @@ Each policy runs the same four jobs, one thread each, forwards and backwards thr
 that of the whole command, start-up included. `greedy` starts as soon as that is safe. The scheduler thread's share of
 a core is told twice: of the whole run, by the host, and of the steady state, by the kernel: from some seconds after the
 last of the eight has its profile (`outside.SETTLED_S`), so that the mode is settled, until the first of them ends.
-Planning anew as jobs come and go takes most of the former, so the eight run for a while.
+Planning anew as jobs come and go takes most of the former, so the eight run for a while. They run where all fit at
+once, where all can begin but wait for each other, and where they can't all be there at once, so that some are copied
+out until others have ended. The longest wait of any job is told, and how often pages were copied out.
 """
 
 import argparse
@@ -23,6 +25,7 @@ parser.add_argument("--print", action="store_true", help="write no results")
 parser.add_argument(
     "--eight", type=int, default=480, help="steps of eight jobs for the scheduler's cost; 0: not"
 )
+parser.add_argument("--eight-peaks", default="9,4.5,3", help="budgets of the eight, in peaks of one")
 args = parser.parse_args()
 
 job = f"{JOBS / 'deep_cnn.py'} --steps {args.steps} --batch-size 32"
@@ -34,6 +37,8 @@ HEADING = [
     "over temporal",
     "waits for memory, s",
     "both advance",
+    "longest wait, s",
+    "copies out",
     "pool peak (solo peaks)",
 ]
 
@@ -50,14 +55,21 @@ def row(policy: str, runs: list[dict[str, Any]], base_s: float, peak: int) -> li
     advance = fmean(r["overlap_s"] / r["eligible_s"] if r["eligible_s"] else 0.0 for r in mine)
     held = max(r["pool_peak_bytes"] for r in mine) / peak
     times = " ".join(f"{r['wall_s']:.1f}" for r in mine)
-    return [policy, times, f"{seconds / base_s:.3f}", f"{memory_s:.1f}", f"{advance:.2f}", f"{held:.2f}"]
+    over = f"{seconds / base_s:.3f}"
+    return [policy, times, over, f"{memory_s:.1f}", f"{advance:.2f}", *waits(mine), f"{held:.2f}"]
+
+
+def waits(runs: list[dict[str, Any]]) -> tuple[str, str]:
+    """The longest one of any job, and how often pages were copied out in all."""
+    jobs = [job for run in runs for job in run["jobs"]]
+    return f"{max(job['longest_wait_s'] for job in jobs):.1f}", str(sum(job["copies_out"] for job in jobs))
 
 
 def cost() -> tuple[list[list[Any]], list[dict[str, Any]]]:
     """Rows and summaries of eight jobs, where all fit and where they do not."""
     peak = profile(small, 1)["peak_held_bytes"]
     rows, found = [], []
-    for peaks in (9.0, 3.0):
+    for peaks in map(float, args.eight_peaks.split(",")):
         watched = Watched(8)
         summary = run_gpushare([small] * 8, int(peak * peaks), 1, observe=watched)
         of_all, steady = summary["scheduler_cpu_s"] / summary["duration_s"], watched.steady(SETTLED_S)
@@ -71,7 +83,8 @@ def cost() -> tuple[list[list[Any]], list[dict[str, Any]]]:
                 f"scheduler: of a core, steady state {told}",
                 f"whole run {of_all:.4f}",
                 f"{summary['python_grants']} doors waited for a permit",
-                "",
+                *waits([summary]),
+                f"{summary['pool_peak_bytes'] / peak:.2f}",
             ]
         )
         steady_state = {"scheduler_share_steady": settled, "steady_s": length_s}

@@ -145,7 +145,7 @@ def schedule(seed: int, subject: str, wrong: bool) -> Counter[str]:
 def note_waits(found: Counter[str], drawn: Drawn, engine: Watched, outcomes: Sequence[JobOutcome]) -> None:
     """How often jobs were passed, and the longest wait, as a part of the most that the rules allow."""
     least, most = int(engine.least_bytes), int(engine.most_bytes)
-    apart = found["with copies out"] or least < needed(drawn.jobs)
+    apart = found["with copies out"] or least < needed(drawn.jobs) or any(o.queued_s for o in outcomes)
     passed = max(o.most_passed for o in outcomes)
     if apart:
         found[PASSED_APART] = passed

@@ -1,4 +1,4 @@
-"""How long the rules let a job of a simulated run wait at most, at its door or for memory.
+"""How long the rules let a job of a simulated run wait at most, at its door or for memory, or to be begun.
 
 First in first out, while a job waits each other one may end the iteration that it is in and begin one more; where they
 take turns it goes on until its quantum is over, and ends the iteration that it is in then. Which of the two holds may
@@ -11,7 +11,8 @@ change meanwhile, with a mode or a permit. Under the other orders some go first 
 - `srtf`: those that have less left to do, to their ends. Who has more begins nothing while another one waits, but may
   come to have less by the iteration that it is in.
 - `UNTIL_THEY_END`: a job whose memory was copied out stays away until the others leave it room, and one that does not
-  fit beside what the others keep, since the budget was cut, waits for that; so may any other one for these. As ranks
+  fit beside what the others keep, since the budget was cut, or is queued before it begins, waits for that; so may any
+  other one for these. As ranks
   that change all the time do, that promises no more than that somebody always computes.
 
 These follow from the rules of openings.cpp as they are written; what is left out is how long it takes to see that all

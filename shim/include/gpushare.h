@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 19
+#define GS_API_VERSION 20
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8      // of iterations of a job
@@ -142,7 +142,8 @@ GS_EXPORT gs_account gs_switches_of(gs_account account);
 // Region of torch's compiled code that the calling thread uses (-1: that of its job). Returns the
 // last one.
 GS_EXPORT int64_t gs_compile_region(int64_t region);
-GS_EXPORT void gs_cancel(gs_account job);  // its waits end in an error from now on
+GS_EXPORT void gs_cancel(gs_account job);    // its waits end from now on, in an error if need be
+GS_EXPORT void gs_uncancel(gs_account job);  // it waits again, as before
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 
 // For gc.callbacks: called when a collection starts and when it stops, with Python objects that are

@@ -207,6 +207,10 @@ void gs_cancel(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->governor().cancel(static_cast<uint32_t>(job));
 }
 
+void gs_uncancel(gs_account job) {
+  if (Runtime* r = active(); r && is_job(job)) r->governor().uncancel(static_cast<uint32_t>(job));
+}
+
 void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
 
 void gs_collection(void*, void*) { thread_state.collecting = !thread_state.collecting; }

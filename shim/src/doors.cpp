@@ -66,8 +66,15 @@ void Governor::cancel(uint32_t id) {
   Lock lock(mutex_);
   accounts_[id].cancelled = true;
   accounts_[id].lease = 0;
+  for (Waiter* w : memory_waiters_) w->interrupted |= w->id == id;
+  for (Waiter* w : door_waiters_) w->interrupted |= w->id == id;
   parked_changed_.notify_all();
   pump();
+}
+
+void Governor::uncancel(uint32_t id) {
+  Lock lock(mutex_);
+  accounts_[id].cancelled = false;
 }
 
 void Governor::mark(uint32_t id) {
@@ -149,7 +156,7 @@ void Governor::leave_door(Waiter& w, Lock& lock) {
     pump();
     uint64_t held = a.held.load(std::memory_order_relaxed);
     uint64_t more = a.curve.known() ? std::max(held, a.curve.claim(0)) - held : 0;
-    refuse(a, more, more * pool_.page_bytes(), lock);
+    refuse(a, more, more * pool_.page_bytes(), lock, w.interrupted);
   }
 }
 

@@ -103,6 +103,7 @@ class Governor {
   void admit_job(uint32_t id);
   void end_job(uint32_t id);
   void cancel(uint32_t id);
+  void uncancel(uint32_t id);
   Stranded stranded(uint32_t id);
   // Ends the job, whose threads never go on. False if it can come back after all.
   bool abandon(uint32_t id);
@@ -229,7 +230,8 @@ class Governor {
   void remove_pages(Account& a, uint64_t n);
   void publish_held(const Account& a, uint64_t now);
   void note_overrun(Account& a);
-  [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock);
+  [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock,
+                           bool interrupted = false);
   uint64_t others_hold(const Account& a) const;  // pages of other jobs
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut, Lock& lock);

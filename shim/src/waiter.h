@@ -18,8 +18,9 @@ struct Waiter {
   uint64_t woken_ns = 0;                 // its thread runs again, and goes for the GIL
   uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked
   bool done = false, refused = false, no_wait = false;
-  State before = kEmpty;  // what the job did when it began to wait for memory
-  bool first = false;     // of the job's threads at the door
+  bool interrupted = false;  // the job's waits were ended meanwhile, whatever it does since
+  State before = kEmpty;     // what the job did when it began to wait for memory
+  bool first = false;        // of the job's threads at the door
   WaitReasons reasons;
   uint64_t predicted_ns = kNotPredicted;  // that it will wait
   uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit

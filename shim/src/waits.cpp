@@ -26,7 +26,7 @@ void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t by
   begin_memory_wait(w, shut);
   sleep(w, lock);
   end_memory_wait(w);
-  if (w.refused) refuse(a, n, bytes, lock);
+  if (w.refused) refuse(a, n, bytes, lock, w.interrupted);
 }
 
 void Governor::begin_memory_wait(Waiter& w, Shut shut) {
@@ -205,9 +205,10 @@ uint64_t Governor::others_hold(const Account& a) const {
 }
 
 // `n` pages more than it holds are what the job can't go on without.
-void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
+void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock, bool interrupted) {
   uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  interrupted |= a.cancelled;
   bool own_limit = held + n > a.limit;  // tells nothing of what the job needs
   bool alone = !own_limit && held + n + shared > budget_;
   // A job that has not run beside the others yet and can't: its residue or theirs is in the way.
@@ -217,9 +218,9 @@ void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock) {
   telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
   telemetry_->slot(a.id, kOthersKeep, others_hold(a) * page);
   uint64_t refusal = alone ? uint64_t{kAloneTooLarge} : uint64_t{kTooLargeBesideOthers};
-  telemetry_->slot(a.id, kRefusal, alone || beside ? refusal : 0);
+  telemetry_->slot(a.id, kRefusal, !interrupted && (alone || beside) ? refusal : 0);
   std::string text =
-      a.cancelled ? "gpushare: interrupted while waiting for memory" : figures(a, n, bytes);
+      interrupted ? "gpushare: interrupted while waiting for memory" : figures(a, n, bytes);
   lock.unlock();
   throw OutOfMemory(text);
 }

@@ -258,6 +258,48 @@ void cancel_ends_a_wait() {
   CHECK(opened);
 }
 
+void who_has_caught_an_interrupt_waits_again() {
+  World w(Policy::kZico, 16);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job a{w, 1};
+  a.iterate(4, 0);
+  w.governor.mark(1), w.governor.pass_door(1);
+  w.governor.cancel(2);
+  w.governor.uncancel(2);
+  std::atomic<bool> opened{false};
+  std::thread t([&] {
+    w.governor.mark(2), w.governor.pass_door(2);
+    opened = true;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!opened);
+  w.governor.end_job(1);
+  t.join();
+  CHECK(opened);
+}
+
+// Whatever the job does before its waiting thread runs again.
+void a_wait_that_was_interrupted_is_no_refusal() {
+  World w(Policy::kZico, 16);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.governor.charge(1, 16, true, kPage);
+  std::string why;
+  std::thread t([&] {
+    try {
+      w.governor.charge(2, 4, true, kPage);
+    } catch (const OutOfMemory& e) {
+      why = e.what();
+    }
+  });
+  while (w.telemetry.slot(2, kState) != kWaitingForMemory)
+    std::this_thread::sleep_for(milliseconds(1));
+  w.governor.cancel(2);
+  w.governor.uncancel(2);
+  t.join();
+  CHECK(why == "gpushare: interrupted while waiting for memory");
+  CHECK(w.telemetry.slot(2, kRefusal) == 0);
+}
+
 void a_fork_parks_the_others() {
   World w(Policy::kZico, 64);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
@@ -696,6 +738,8 @@ int main() {
   who_asks_after_one_that_must_be_alone_waits();
   the_door_is_shut_for_each_thread();
   cancel_ends_a_wait();
+  who_has_caught_an_interrupt_waits_again();
+  a_wait_that_was_interrupted_is_no_refusal();
   a_fork_parks_the_others();
   two_forks_of_a_job_at_once();
   a_fork_stops_a_set_up();

@@ -73,8 +73,12 @@ def test_a_job_that_does_not_fit_now_waits_and_says_why(gpushare: Run, tmp_path:
     (tmp_path / "small.py").write_text(KEEPING.format(mib=60))
     for name in ("large", "small"):
         assert gpushare("run", f"{name}.py 30", "--budget", "200MiB").returncode == 0
-    jobs = ("large.py 30", "small.py 30", "--budget", "140MiB", "--summary", "s.json", "--log-dir", "logs")
-    done = gpushare("run", *jobs, "--explain")
+    jobs = ("large.py 30", "small.py 30", "--budget", "140MiB")
+    planned = json.loads(gpushare("plan", *jobs, "--policy", "auto", "--json").stdout)["policies"]["auto"]
+    first, second = planned["jobs"]
+    assert first["queued_s"] == 0 < second["queued_s"] == second["longest_wait_s"] == first["end_s"]
+    assert "in the queue until others have ended: small (" in gpushare("plan", *jobs).stdout
+    done = gpushare("run", *jobs, "--explain", "--summary", "s.json", "--log-dir", "logs")
     assert done.returncode == 0, done.stderr
     assert "waits for another job to end: by its saved profile it needs" in done.stderr
     _, line = (tmp_path / "logs" / "waits.tsv").read_text().splitlines()

@@ -2,11 +2,12 @@
 
 import threading
 import time
+from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.scheduling.admission import Need, Queue, Queued, missing_bytes
+from gpushare.scheduling.admission import Need, Queue, Queued, first_to_begin, missing_bytes
 
 needs = st.builds(lambda residue, more: Need(residue, residue + more), st.integers(0, 9), st.integers(0, 9))
 
@@ -17,8 +18,28 @@ def test_who_is_admitted_leaves_each_the_room_to_run(newcomer: Need, others: lis
     each_can_run = all(
         sum(n.residue_bytes for n in every) - one.residue_bytes + one.peak_bytes <= room for one in every
     )
-    named = {str(number): other for number, other in enumerate(others)}
-    assert (missing_bytes(newcomer, named, room) <= 0) == each_can_run
+    assert (missing_bytes(newcomer, others, room) <= 0) == each_can_run
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Somebody in the queue."""
+
+    standing: tuple[int, int]
+    need: Need | None
+
+
+entrants = st.lists(
+    st.builds(Entrant, st.tuples(st.integers(-1, 1), st.integers(0, 99)), st.none() | needs),
+    max_size=5,
+    unique_by=lambda entrant: entrant.standing,
+)
+
+
+@given(waiting=entrants, others=st.lists(needs, max_size=4), room=st.integers(0, 60))
+def test_of_those_that_fit_the_first_begins(waiting: list[Entrant], others: list[Need], room: int) -> None:
+    fit = [w for w in waiting if not others or w.need is None or missing_bytes(w.need, others, room) <= 0]
+    assert first_to_begin(waiting, others, room) == min(fit, key=lambda w: w.standing, default=None)
 
 
 class Waiting(threading.Thread):

@@ -15,6 +15,7 @@ def job(name: str, **changes: object) -> dict[str, object]:
     fields = {
         "status": "ok",
         "message": None,
+        "queued_s": 0.0,
         "door_wait_s": 0.5,
         "memory_wait_s": 0.25,
         "longest_wait_s": 0.3,
@@ -121,6 +122,26 @@ def test_of_the_drawn_policy_each_job_is_told_and_nothing_is_cut_off(width: int)
         "-",
     ]
     assert long in "".join(line.split(" ")[0] for line in told)
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_who_is_queued_is_told_with_the_reason(width: int) -> None:
+    last = job("last", queued_s=123.4, longest_wait_s=123.4, status="out of memory", slowdown=None)
+    report = plan(zico=policy(job("first"), job("second"), last, all_ok=False))
+    report["jobs"] = [{**report["jobs"][0], "name": name} for name in ("first", "second", "last")]
+    text = text_of(report, "zico", width)
+    lines = text.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("in the queue until")) <= width
+    assert (
+        "in the queue until others have ended: last (123.4 s); all jobs would keep 24.0 MiB between iterations, one of "
+        "them needs up to 72.0 MiB beside that, and the budget is 100.0 MiB, of which some is kept free for wrong "
+        "forecasts\n"
+    ) in text
+    figures = next(line.split() for line in lines if line.startswith("zico "))
+    assert "125.7" in figures  # seconds of waiting, the queue's among them
+    many = [job(f"job-{n}", queued_s=1.0) for n in range(10)]
+    text = text_of(plan(zico=policy(*many)), "zico", width)
+    assert ": job-0 (1.0 s), job-1 (1.0 s), " in text and ", job-6 (1.0 s), 3 more; all jobs" in text
 
 
 def test_factors_of_pairs_are_told_with_their_source() -> None:
