@@ -90,7 +90,7 @@ def _is_over(job: JobView) -> bool:
 
 def _telemetry(pid: int) -> Telemetry | None:
     """Of a `gpushare run` that has come so far as to make it."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # a ValueError: it is there, but has no size yet
         for link in (PROC / str(pid) / "fd").iterdir():
             if "memfd:gpushare-telemetry" in os.readlink(link):
                 with link.open("rb") as file:
