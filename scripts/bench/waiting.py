@@ -12,8 +12,7 @@ change meanwhile, with a mode or a permit. Under the other orders some go first 
   come to have less by the iteration that it is in.
 - `UNTIL_THEY_END`: a job whose memory was copied out stays away until the others leave it room, and one that does not
   fit beside what the others keep, since the budget was cut, or is queued before it begins, waits for that; so may any
-  other one for these. As ranks
-  that change all the time do, that promises no more than that somebody always computes.
+  other one for these. As ranks that change all the time do, that promises no more than that somebody always computes.
 
 These follow from the rules of openings.cpp as they are written; what is left out is how long it takes to see that all
 wait (30 ms), each time that something is copied out.
