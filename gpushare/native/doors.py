@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpushare.native.library import Kind, NativeError, last_error, lib
@@ -167,6 +167,26 @@ def order_set(order: str, quantum_ns: int) -> None:
 def rank_set(account: int, rank: int) -> None:
     """The job's place under the order "ranked": the lowest goes first."""
     lib().gs_rank_set(account, rank)
+
+
+def aside_set(accounts: Iterable[int]) -> None:
+    """These start no iterations for now, and what they hold is copied out at their doors; all others may."""
+    lib().gs_aside_set(as_bits(accounts))
+
+
+def copied_out() -> list[int]:
+    """Accounts whose memory is copied out now."""
+    return of_bits(lib().gs_copied_out())
+
+
+def as_bits(accounts: Iterable[int]) -> int:
+    """Bit i is account i."""
+    return sum(1 << account for account in set(accounts))
+
+
+def of_bits(bits: int) -> list[int]:
+    """See `as_bits`."""
+    return [i for i in range(bits.bit_length()) if bits >> i & 1]
 
 
 def split_set(split_bytes: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 20
+API_VERSION = 21
 
 _shim: ctypes.CDLL | None = None
 
@@ -143,6 +143,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_permits_set": (None, (ctypes.POINTER(NativePermit), ctypes.c_uint32)),
     "gs_order_set": (ctypes.c_int, (_I32, _U64)),
     "gs_rank_set": (None, (_I32, _I64)),
+    "gs_aside_set": (None, (_U64,)),
+    "gs_copied_out": (_U64, ()),
     "gs_split_set": (None, (_U64,)),
     "gs_decisions_start": (None, (_I32,)),
     "gs_wait_change": (_U64, (_U64, _U64)),
@@ -189,6 +191,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_permits": (None, (_PTR, ctypes.POINTER(NativePermit), ctypes.c_uint32)),
     "gs_sim_order": (ctypes.c_int, (_PTR, _I32, _U64)),
     "gs_sim_rank": (None, (_PTR, _I32, _I64)),
+    "gs_sim_aside": (None, (_PTR, _U64)),
+    "gs_sim_copied_out": (_U64, (_PTR,)),
     "gs_sim_curve": (_U64, (_PTR, _I32, _U64S, _U64S, _U64, _U64S)),
     "gs_sim_job_get": (ctypes.c_int, (_PTR, _I32, _U64S)),
     "gs_sim_pool_get": (None, (_PTR, _U64S)),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from gpushare.native import library
-from gpushare.native.doors import ORDERS
+from gpushare.native.doors import ORDERS, as_bits, of_bits
 from gpushare.native.library import NativeError, lib
 from gpushare.native.permits import NativePermit
 from gpushare.native.shim import POLICIES, PoolState
@@ -132,8 +132,7 @@ class SimulatedGovernor:
 
     def ready(self) -> list[int]:
         """Accounts that waited and do no longer; `look` says how it ended."""
-        bits: int = self._shim.gs_sim_ready(self._handle)
-        return [i for i in range(bits.bit_length()) if bits >> i & 1] if bits else []
+        return of_bits(self._shim.gs_sim_ready(self._handle))
 
     def refusal(self) -> str:
         """Why the last one was refused, with the figures."""
@@ -182,6 +181,14 @@ class SimulatedGovernor:
     def rank(self, account: int, rank: int) -> None:
         """The job's place under the order "ranked"."""
         self._shim.gs_sim_rank(self._handle, account, rank)
+
+    def aside(self, accounts: Iterable[int]) -> None:
+        """Jobs that start no iterations for now, as `doors.aside_set` says."""
+        self._shim.gs_sim_aside(self._handle, as_bits(accounts))
+
+    def copied_out(self) -> list[int]:
+        """Accounts whose memory is copied out now."""
+        return of_bits(self._shim.gs_sim_copied_out(self._handle))
 
     def split(self, split_bytes: int) -> None:
         """Leases by segment, as `doors.split_set` says."""

@@ -57,22 +57,31 @@ def missing_bytes(newcomer: Need, others: Iterable[Need], room_bytes: int) -> in
     return sum(need.residue_bytes for need in every) + beyond - room_bytes
 
 
-def first_to_begin(waiting: Iterable[E], others: Iterable[Need], room_bytes: int) -> E | None:
+def first_to_begin(
+    waiting: Iterable[E], others: Iterable[Need], room_bytes: int, at_once: int | None = None
+) -> E | None:
     """Who begins next beside the others: of those that fit the first one; None if none does.
 
     Alone everyone is begun: one that needs more than there is comes to be refused with the figures.
+
+    :param at_once: so many were found to do more than those that fit (`scheduling.fewer`).
     """
     beside = list(others)
+    many = at_once is not None and len(beside) >= at_once
 
     def fits(entrant: E) -> bool:
         need = entrant.need
-        return need is None or not beside or missing_bytes(need, beside, room_bytes) <= 0
+        return need is None or not beside or (not many and missing_bytes(need, beside, room_bytes) <= 0)
 
     return next(filter(fits, sorted(waiting, key=lambda entrant: entrant.standing)), None)
 
 
 def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_bytes: int) -> str:
     """For the person who waits."""
+    if missing_bytes(newcomer, others.values(), room_bytes) <= 0:
+        return (
+            f"{name} waits for another job to end: fewer jobs at once were found to do more than all that fit"
+        )
     keep = sum(need.residue_bytes for need in others.values())
     keeps = "keeps" if len(others) == 1 else "keep"
     return (
@@ -130,10 +139,16 @@ class Queue:
 
     :param room: bytes of the budget for jobs, now.
     :param measured: what a job that has begun needs as far as it was measured, by its account.
+    :param at_once: how many jobs at once do more than all that fit; None: that is not known.
     """
 
-    def __init__(self, room: Callable[[], int], measured: Callable[[int], Need]) -> None:
-        self._room, self._measured = room, measured
+    def __init__(
+        self,
+        room: Callable[[], int],
+        measured: Callable[[int], Need],
+        at_once: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self._room, self._measured, self._at_once = room, measured, at_once
         self._begun: dict[str, int] = {}  # accounts by name
         self._expected: dict[str, Need] = {}
         self._waiting: list[_Waiting] = []
@@ -232,7 +247,7 @@ class Queue:
         return self._first([waiting]) is waiting
 
     def _first(self, waiting: Sequence[_Waiting]) -> _Waiting | None:
-        return first_to_begin(waiting, self._needs().values(), self._room())
+        return first_to_begin(waiting, self._needs().values(), self._room(), self._at_once())
 
     def _needs(self) -> dict[str, Need]:
         return {name: self._need(name, account) for name, account in self._begun.items()}

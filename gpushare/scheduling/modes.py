@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpushare.scheduling.meter import Reading
-from gpushare.scheduling.snapshot import GROUPS, TURNS
+from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 
-AS_MEASURED = (TURNS, GROUPS)  # what is believed of them is no forecast by curves, which leave out contention
+AS_MEASURED = (
+    TURNS,
+    GROUPS,
+    FEWER,
+)  # what is believed of them is no forecast by curves, which leave out contention
 
 
 @dataclass

@@ -12,18 +12,20 @@ trial ends before another look could find more lost; how late looks may come is 
 later than any before can find a little more.
 
 Of three jobs or more some may be better apart. How fast each one is beside the others says which ones that may be
-(`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured.
+(`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured. So is to have fewer
+of them there at once (`scheduling.fewer`); it is never only tried, since what is copied out takes time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Sequence
 
+from gpushare.scheduling.fewer import FewerSearch, Forecast, Resident
 from gpushare.scheduling.group_search import GroupSearch
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
 from gpushare.scheduling.modes import AS_MEASURED, Mode, Modes
-from gpushare.scheduling.snapshot import GROUPS, TURNS
+from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 from gpushare.scheduling.yields import Yields, mode_yield
 
 TRIALS_SHARE = 0.01
@@ -40,8 +42,6 @@ _CLOSE, _TRIALS_OF_CLOSE_ONES, _TRIALS_OF_MUCH_BETTER_ONES = 0.9, 3, 2
 _CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 
-Forecast = Callable[[Collection[int]], Mapping[str, float]]
-
 
 class Pace:
     """Chooses among the modes for the jobs at hand, and anew when jobs come, go or change their phase."""
@@ -49,6 +49,10 @@ class Pace:
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
         self._search = GroupSearch()
+        self._fewer = FewerSearch()
+        self._residents: Sequence[Resident] = ()
+        self._forecast: Forecast = lambda counted: {}
+        self._forecasts: dict[str, float] = {}  # of the modes that are known from the beginning
         self._modes = Modes()
         self._home = ""  # the mode that is not on trial
         self._fresh = False  # home was taken for what is believed of it
@@ -72,6 +76,16 @@ class Pace:
         return self._search.groups if self.mode == GROUPS else ()
 
     @property
+    def aside(self) -> frozenset[int]:
+        """Accounts that run no iterations; none where another mode is in force."""
+        return self._fewer.aside if self.mode == FEWER else frozenset()
+
+    @property
+    def at_once(self) -> int | None:
+        """How many jobs were found to do more than all of them; None if none were, or these did not."""
+        return self._fewer.at_once
+
+    @property
     def yields(self) -> Yields:
         """Of all modes in the whole run, each as last measured."""
         modes = {name: mode_yield(seconds, self._known.get(name)) for name, seconds in self._seconds.items()}
@@ -92,26 +106,41 @@ class Pace:
         """When to look next, from now."""
         return CLOSE_LOOK_S if self.on_trial or self._fresh else LOOK_S
 
-    def look(self, now_s: float, jobs: Jobs, forecast: Forecast) -> str | None:
+    def look(
+        self,
+        now_s: float,
+        jobs: Jobs,
+        forecast: Forecast,
+        *,
+        residents: Sequence[Resident] = (),
+        copied_out: Collection[int] = (),
+    ) -> str | None:
         """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
 
         :param jobs: those that have done nothing yet do not count: with a saved profile a job is known while it is
             importing and loading, which is no mode's doing.
         :param forecast: the efficiency of each mode for these accounts, the first of equals preferred; called when the
-            jobs that count change.
+            jobs that count change, or fewer at once may do more.
+        :param residents: the jobs, who goes first first; none where nobody may be set aside.
+        :param copied_out: accounts.
         """
         self._count_time(now_s)
         jobs = {account: job for account, job in jobs.items() if job.iterations > 0}
+        self._residents = [resident for resident in residents if resident.account in jobs]
+        self._forecast = forecast
         phases = {account: job.phase for account, job in jobs.items()}
         if phases.keys() != self._phases.keys():
-            self._restart(now_s, jobs, forecast)
+            self._restart(now_s, jobs)
         elif phases != self._phases and self.mode is not None:
             self._begin_anew(now_s)
         self._phases = phases
         if self.mode is not None:
             self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
             self._meter.count(jobs)
-            self._judge(now_s)
+            if self.mode == FEWER and not self._fewer.has_left(now_s, jobs.keys() - set(copied_out)):
+                self._meter.switch(now_s)
+            else:
+                self._judge(now_s)
         return self.mode
 
     def _count_time(self, now_s: float) -> None:
@@ -123,22 +152,41 @@ class Pace:
                 self._latest_s = max(self._latest_s, passed_s - CLOSE_LOOK_S)
         self._looked_s = now_s
 
-    def _restart(self, now_s: float, jobs: Jobs, forecast: Forecast) -> None:
+    def _restart(self, now_s: float, jobs: Jobs) -> None:
         """Other jobs are there."""
         self._stop_trial(now_s)
         self._meter.restart(jobs)
         self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
-        found = forecast(jobs.keys()) if len(jobs) > 1 else {}
+        found = dict(self._forecast(jobs.keys())) if len(jobs) > 1 else {}
+        before, self._forecasts = self._modes, found
         self._modes = Modes({name: Mode(worth) for name, worth in found.items()})
         self._search = GroupSearch()
-        self.mode = None
+        self._fewer.restart()
+        were_fewer, self.mode = self.mode == FEWER, None
         if found:
             best = max(found, key=lambda name: found[name])
-            self._take(now_s, TURNS if found[best] <= found.get(TURNS, 0.0) * _MARGIN else best)
+            best = TURNS if found[best] <= found.get(TURNS, 0.0) * _MARGIN else best
+            self._take(now_s, FEWER if were_fewer and self._stay_fewer(before) else best)
+
+    def _stay_fewer(self, before: Modes) -> bool:
+        """Whether it is still better to have fewer jobs there at once: of the other modes no more is believed than
+        before, so that nobody comes back only to leave again."""
+        worth = self._fewer_worth(right=1.0)
+        if worth is None:
+            return False
+        for name, mode in self._modes.items():
+            mode.worth = min(mode.worth, before[name].worth if name in before else mode.worth)
+        self._modes[FEWER] = Mode(worth)
+        return True
+
+    def _fewer_worth(self, right: float) -> float | None:
+        together = max(self._forecasts.values(), default=0.0)
+        return self._fewer.find(self._residents, self._forecast, together, right)
 
     def _begin_anew(self, now_s: float) -> None:
         """The jobs have changed their phase: what was measured is only believed from now on."""
         self._stop_trial(now_s)
+        self._fewer.restart()
         self._modes.forget(list(self._modes))
         self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
         self._take(now_s, self._home)
@@ -150,7 +198,8 @@ class Pace:
         return home.worth if home.measured else 0.0
 
     def _note(self, name: str, reading: Reading) -> None:
-        worth = self._search.worth(reading) if name == GROUPS else reading.measured
+        of = {GROUPS: self._search.worth, FEWER: self._fewer.worth}.get(name)
+        worth = of(reading) if of else reading.measured
         self._modes.note(name, worth, in_force=name == self._home)
         self._known[name] = reading
 
@@ -167,6 +216,8 @@ class Pace:
         if name != GROUPS and groups and groups.measured and groups.worth <= 0:
             del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
             self._search.forget()
+        if name == FEWER:
+            self._fewer.take(self._residents, now_s)
         self._fresh = not self._modes[name].measured
         self._windows_here, self._windows_low, self._reference = 0, 0, 0.0
         self._switch(now_s, name)
@@ -178,7 +229,10 @@ class Pace:
         if self.on_trial:
             self._judge_trial(now_s, reading)
         elif reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
-            if reading.full:
+            if reading.full and self.mode == FEWER:
+                self._modes.note(FEWER, 0.0, in_force=True)  # but others, who might go on, were set aside
+                self._leave_for(now_s, self._modes.best_beside(FEWER) or TURNS)
+            elif reading.full:
                 self._meter.begin_window(now_s)
                 self._unlike = True
         elif reading and reading.full:
@@ -213,6 +267,7 @@ class Pace:
         self._windows_left = max(0, self._windows_left - 1)
         self._doubt_turns()
         self._look_for_groups(self._home, reading)
+        self._look_for_fewer()
         other = self._modes.best_beside(self._home)
         may_leave = fresh or changed or self._windows_left == 0 or not self._here()
         undecided = other and self._here() and self._modes[other].readings
@@ -246,6 +301,16 @@ class Pace:
         if believed := self._search.find(reading, least * _MARGIN):
             self._modes[GROUPS] = Mode(believed)
 
+    def _look_for_fewer(self) -> None:
+        """Once for the same jobs; what curves say of all at once was wrong by as much as it was measured to be."""
+        if FEWER in self._modes or len(self._residents) < 3:
+            return
+        sharing = [name for name in self._forecasts if name != TURNS and self._modes[name].measured]
+        right = [self._modes[name].worth / self._forecasts[name] for name in sharing if self._forecasts[name]]
+        worth = self._fewer_worth(min(right, default=1.0))
+        if worth is not None and self._fewer.is_worth_copying(self._residents, self._elapsed_s):
+            self._modes[FEWER] = Mode(worth)
+
     def _has_changed(self, reading: Reading) -> bool:
         moved = abs(reading.measured - self._reference)
         surely = moved > _CHANGED * self._reference + reading.doubt
@@ -255,6 +320,8 @@ class Pace:
         """Another mode is better, as measured or believed."""
         self._lost_s += self._meter.lost_s(now_s, self._before)
         self._before = None if self._modes[other].measured else self._here()
+        if self._home == FEWER:
+            self._fewer.give_up()
         self._lengthen_stay()
         self._take(now_s, other)
 
@@ -276,7 +343,7 @@ class Pace:
     def _to_try(self) -> str | None:
         """The mode whose trial is due and can be afforded; None if there is none."""
         due = [name for name in self._modes if self._is_due(name)]
-        if not due or not self._here():
+        if not due or not self._here() or self._home == FEWER:
             return None
         name = max(due, key=self._modes.worth_of)
         if GROUPS in self._modes:  # of three the one that seems worst would not be looked at again
@@ -287,7 +354,7 @@ class Pace:
         return name if affordable else None
 
     def _is_due(self, name: str) -> bool:
-        if name == self._home or (name == TURNS and self._here() >= _WORTH):
+        if name in (self._home, FEWER) or (name == TURNS and self._here() >= _WORTH):
             return False
         return self._windows_left == 0 or not self._modes[name].tried
 

@@ -11,6 +11,7 @@ from gpushare.scheduling.groups import Groups
 
 TURNS = "temporal"  # the mode in which one job's iterations run at a time
 GROUPS = "groups"  # the mode in which those of a group take turns, and groups run side by side
+FEWER = "fewer"  # the mode in which some jobs are set aside, and the others run side by side
 SELDOM = 1 / 32  # of an iteration: allocations that lie further apart do not name a moment
 _IN_TIME = 64  # pieces, at most
 
@@ -51,6 +52,7 @@ class Snapshot:
     `reserved_bytes` of the budget are not for planned iterations: the headroom, and what no job owns.
     `mode`: the policy that permits come from, of those that the policy may choose among (`pace`); None: it has not
     been chosen. `groups`: accounts that take turns with each other, in the mode of that name.
+    `aside`: accounts that run no iterations, in the mode FEWER.
     `split_bytes`: what is allocated or freed in a segment (`waterwave`); None: starts lie anywhere.
     """
 
@@ -60,6 +62,14 @@ class Snapshot:
     mode: str | None = None
     split_bytes: int | None = None
     groups: Groups = ()
+    aside: frozenset[int] = frozenset()
+
+    @property
+    def here(self) -> Snapshot:
+        """Without the jobs that are set aside."""
+        if not self.aside:
+            return self
+        return self.of([job.account for job in self.jobs if job.account not in self.aside])
 
     def of(self, accounts: Collection[int]) -> Snapshot:
         """As if only these jobs were there."""

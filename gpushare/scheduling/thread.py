@@ -16,6 +16,7 @@ from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue, Queued, queues, rank_of
+from gpushare.scheduling.fewer import residents
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.leases import segment_bytes
@@ -23,8 +24,16 @@ from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
-from gpushare.scheduling.policies import MODES, POLICIES
-from gpushare.scheduling.snapshot import GROUPS, TURNS, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
+from gpushare.scheduling.snapshot import (
+    FEWER,
+    GROUPS,
+    TURNS,
+    JobState,
+    Permit,
+    Snapshot,
+    from_measured,
+)
 from gpushare.scheduling.yields import Yields
 from gpushare.units import format_bytes
 
@@ -46,11 +55,14 @@ class SchedulerThread:
 
     def __init__(self, *, policy: str, order: str, split_bytes: int | None, note: Note) -> None:
         self._order = order
+        self._may_set_aside = may_set_aside(policy, order)
         self._ranks: dict[int, int] = {}
-        self._queue = Queue(lambda: shim.pool_state().for_jobs_bytes, Needs())
         self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note
         self._pace = Pace()
+        self._queue = Queue(
+            lambda: shim.pool_state().for_jobs_bytes, Needs(), at_once=lambda: self._pace.at_once
+        )
         self._told: tuple[str, Groups] = (
             policy,
             (),
@@ -227,16 +239,24 @@ class SchedulerThread:
             if account in self._phases
         }
         mode = self._pace.look(
-            time.monotonic(), jobs, lambda counted: forecasts(self._snapshot.of(counted), modes)
+            time.monotonic(),
+            jobs,
+            lambda counted: forecasts(self._snapshot.of(counted), modes),
+            residents=residents(self._snapshot.jobs, self._ranks) if self._may_set_aside else (),
+            copied_out=doors.copied_out() if self._snapshot.aside else (),
         )
-        groups = self._pace.groups
+        groups, aside = self._pace.groups, self._pace.aside
         if self._pace.settled and (mode, groups) != self._told:
             named = [sorted(self._names.get(account, "") for account in group) for group in groups]
-            self._note(_what_changed(self._pace.yields, named))
+            away = sorted(self._names.get(account, "") for account in aside)
+            self._note(_what_changed(self._pace.yields, named, away))
             self._told = mode or self._name, groups
-        if (mode, groups) == (self._snapshot.mode, self._snapshot.groups):
+        before = self._snapshot
+        if (mode, groups, aside) == (before.mode, before.groups, before.aside):
             return False
-        self._snapshot = replace(self._snapshot, mode=mode, groups=groups)
+        self._snapshot = replace(before, mode=mode, groups=groups, aside=aside)
+        if aside != before.aside:
+            doors.aside_set(aside)
         return True
 
 
@@ -247,14 +267,16 @@ def native_permit(permit: Permit) -> NativePermit:
     return NativePermit(permit.account, permit.after, made, shift_ns, permit.by_forecast)
 
 
-def _what_changed(yields: Yields, groups: Sequence[Sequence[str]]) -> str:
-    """The mode in force, with the names of jobs in its groups, and what was measured of the others."""
+def _what_changed(yields: Yields, groups: Sequence[Sequence[str]], aside: Sequence[str]) -> str:
+    """The mode in force, with the names of jobs in its groups or set aside, and what was measured of the others."""
     measured = {name: m.efficiency for name, m in yields.modes.items() if m.efficiency is not None}
     here = measured.pop(yields.mode or "", 0.0)
     how = "take turns" if yields.mode == TURNS else f"run side by side by {yields.mode}"
     if groups:
         how = f"run side by side, but {'; '.join(' and '.join(names) for names in groups)} in turns"
-    words = {TURNS: "in turns", GROUPS: "some in turns"}
+    if aside:
+        how = f"run side by side, but {', '.join(aside)}, copied out until others end"
+    words = {TURNS: "in turns", GROUPS: "some in turns", FEWER: "fewer at once"}
     others = [f"{words.get(name, name)} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""
     return f"the jobs {how}: efficiency {here:.2f}, where one after the other has 1{beside}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpushare.scheduling.meter import Reading
-from gpushare.scheduling.snapshot import GROUPS, TURNS
+from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Yields:
     @property
     def best_sharing(self) -> float | None:
         """The best yield of the modes in which all share; None if none was measured."""
-        sharing = (m for name, m in self.modes.items() if name not in (TURNS, GROUPS))
+        sharing = (m for name, m in self.modes.items() if name not in (TURNS, GROUPS, FEWER))
         found = (m.measured for m in sharing if m.measured is not None)
         return max(found, default=None)
 

@@ -67,7 +67,9 @@ class Engine:
         self._record = record
         self._timeline: list[Held] = []
         self._held = [0] * len(jobs)
-        self._queue = Queue(self.governor, mechanism, lambda runner: self._held[runner.index])
+        self._queue = Queue(
+            self.governor, mechanism, lambda runner: self._held[runner.index], lambda: self._planner.at_once
+        )
         self._peak = 0
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.now_s = 0.0

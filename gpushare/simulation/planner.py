@@ -6,15 +6,17 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import cast
 
+from gpushare.jobs import FAIR
 from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
+from gpushare.scheduling.fewer import Resident, residents
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
 from gpushare.scheduling.policies import OF_MODE, Policy
-from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.snapshot import FEWER, IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
@@ -48,7 +50,9 @@ class Planner:
         self._segments, self._rules = segments, rules
         self._ranks: dict[int, int] = {}
         self._pace = Pace()
-        self._planned: tuple[int, str | None] | None = None
+        self._aside: frozenset[int] = frozenset()
+        self._may_set_aside = FEWER in modes and rules.order != FAIR
+        self._planned: tuple[int, str | None, frozenset[int]] | None = None
         self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
         self._planned_s = 0.0
         self._phases: dict[int, tuple[int, ...]] = {}
@@ -65,6 +69,11 @@ class Planner:
         return self._pace.look_again_s
 
     @property
+    def at_once(self) -> int | None:
+        """How many jobs were found to do more than all of them."""
+        return self._pace.at_once
+
+    @property
     def yields(self) -> Yields:
         """For how long the jobs ran in each mode, and what it was measured to yield."""
         return self._pace.yields
@@ -74,8 +83,18 @@ class Planner:
         found = {account: self._progress(account) for account in accounts}
         jobs = {account: p for account, p in found.items() if p}
         self._pace.look(
-            now_s, jobs, lambda counted: forecasts(self._snapshot(list(counted), None), self._modes)
+            now_s,
+            jobs,
+            lambda counted: forecasts(self._snapshot(list(counted), None), self._modes),
+            residents=self._residents(accounts) if self._may_set_aside else (),
+            copied_out=self._governor.copied_out() if self._pace.aside else (),
         )
+        if self._pace.aside != self._aside:
+            self._aside = self._pace.aside
+            self._governor.aside(self._aside)
+
+    def _residents(self, accounts: Sequence[int]) -> list[Resident]:
+        return residents([JobState(account, self._curve(account)) for account in accounts], self._ranks)
 
     def rank(self, claimants: Callable[[], Sequence[Claimant]]) -> None:
         """Publish who goes before whom, where the order needs that."""
@@ -88,7 +107,7 @@ class Planner:
 
     def plan(self, now_s: float, accounts: Sequence[int]) -> None:
         """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""
-        seen = self._governor.version(), self._pace.mode
+        seen = self._governor.version(), self._pace.mode, self._aside
         others = self._pace.mode, tuple(accounts), self._governor.pool().budget_bytes
         if seen == self._planned or (others == self._planned_for and now_s < self._planned_s + LOOK_S):
             return
@@ -107,7 +126,13 @@ class Planner:
         pool = self._governor.pool()
         reserved_bytes = pool.headroom_bytes + pool.shared_bytes
         return Snapshot(
-            pool.budget_bytes, jobs, reserved_bytes, mode, self._rules.split_bytes, self._pace.groups
+            pool.budget_bytes,
+            jobs,
+            reserved_bytes,
+            mode,
+            self._rules.split_bytes,
+            self._pace.groups,
+            self._aside,
         )
 
     def _curve(self, account: int) -> IterationCurve | None:

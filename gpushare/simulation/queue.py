@@ -14,13 +14,22 @@ class Queue:
 
     :param policy: the governor's.
     :param held: bytes that a job holds now.
+    :param at_once: how many jobs at once do more than all that fit; None: that is not known.
     """
 
-    def __init__(self, governor: SimulatedGovernor, policy: str, held: Callable[[Runner], int]) -> None:
-        self._governor, self._queues, self._held = governor, queues(policy), held
+    def __init__(
+        self,
+        governor: SimulatedGovernor,
+        policy: str,
+        held: Callable[[Runner], int],
+        at_once: Callable[[], int | None],
+    ) -> None:
+        self._governor, self._queues, self._held, self._at_once = governor, queues(policy), held, at_once
         self._waiting: list[Runner] = []
         self._came = 0
-        self._in_vain: tuple[int, int, int] | None = None  # what there was when nobody could be begun
+        self._in_vain: tuple[int, int, int, int | None] | None = (
+            None  # what there was when nobody could be begun
+        )
 
     def enter(self, runner: Runner, now_s: float) -> None:
         """It has come."""
@@ -33,11 +42,12 @@ class Queue:
         if not self._waiting:
             return None
         room_bytes = self._governor.pool().for_jobs_bytes
-        here = self._came, self._governor.version(), room_bytes  # its version changes with jobs and curves
+        version = self._governor.version()  # it changes with jobs and curves
+        here = self._came, version, room_bytes, self._at_once()
         if here == self._in_vain:
             return None
         begun = [r for r in all_jobs if r.account and r.state is not State.OVER] if self._queues else []
-        runner = first_to_begin(self._waiting, map(self._needs, begun), room_bytes)
+        runner = first_to_begin(self._waiting, map(self._needs, begun), room_bytes, self._at_once())
         self._in_vain = None if runner else here
         if runner:
             self._waiting.remove(runner)

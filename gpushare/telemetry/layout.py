@@ -105,6 +105,7 @@ SLOT = [
     "waited_residues_ns",
     "waited_fork_ns",
     "waited_overrun_ns",
+    "waited_set_aside_ns",
 ]
 STATES = (
     "starting",

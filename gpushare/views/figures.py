@@ -11,11 +11,11 @@ Of the run:
 - `duration_s`: from the start of the host to its end.
 - `overlap_s`: in which iterations of two jobs or more advanced. `eligible_s`: in which two jobs or more were measured
   and had not ended, so that it could have been.
-- `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns): the `seconds` in which two
-  jobs or more ran in it; its `yield`, solo seconds of iterations done per second, as last measured; its `efficiency`,
-  by which modes are compared (`scheduling/efficiency.py`). `turns_s`: the seconds in turns. `yield_in_turns`: the yield
-  of that. `yield_side_by_side`: the best one of those in which all share. `trials_lost_s`: what trials of other modes
-  have lost.
+- `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns, `fewer` is with some set
+  aside): the `seconds` in which two jobs or more ran in it; its `yield`, solo seconds of iterations done per second,
+  as last measured; its `efficiency`, by which modes are compared (`scheduling/efficiency.py`). `turns_s`: the seconds
+  in turns. `yield_in_turns`: the yield of that. `yield_side_by_side`: the best one of those in which all share.
+  `trials_lost_s`: what trials of other modes have lost.
 - `python_grants`: starts that only a new permit of the policy allowed, of all jobs.
 - `longest_wait_s`: of any job.
 - `solo_peaks_sum_bytes`, `serial_estimate_s`: sums over the jobs of `solo_peak_bytes` and `alone_s`; null if one is.
@@ -45,10 +45,10 @@ Of a job:
   of it after its end.
 - `time_shift_s`: from the start of another job's iteration to that of its own, on the mean; `predicted_time_shift_s`:
   the one that was planned last; `shift_error_s`: how far these are from each other.
-- `door_wait_s`: what it waited at doors. `memory_wait_s`, `memory_waits`: what it waited for memory within iterations,
-  and how often. `waited_s`: both by reason: `behind`, `turn`, `shift`, `claims`, `memory-first`, `measured`,
-  `residues`, `fork`, `overrun` (`telemetry/decisions.py` has their meaning); and `queued`, before it began, which is
-  not in `duration_s`. `longest_wait_s`: the longest of all these.
+- `door_wait_s`: what it waited at doors. `memory_wait_s`, `memory_waits`: what it waited for memory within
+  iterations, and how often. `waited_s`: both by reason: `behind`, `turn`, `shift`, `claims`, `memory-first`,
+  `measured`, `residues`, `fork`, `overrun`, `set-aside` (`telemetry/decisions.py` has their meaning); and `queued`,
+  before it began, which is not in `duration_s`. `longest_wait_s`: the longest of all these.
 - `waits_forecast`: of how many waits the length was forecast: those for a planned start, with `--explain` all that
   curves could forecast. `forecast_error_s`: by how much that was wrong, on the mean.
 - `longest_wake_s`: the longest time from a grant to its thread running with the GIL.

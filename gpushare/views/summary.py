@@ -76,7 +76,7 @@ def _longest_wait(jobs: Sequence[Mapping[str, Any]]) -> str:
     return f"; the longest wait was {format_seconds(waiter['longest_wait_s'])} ({waiter['name']})"
 
 
-_MODE_WORDS = {"temporal": "in turns", "groups": "some in turns"}
+_MODE_WORDS = {"temporal": "in turns", "groups": "some in turns", "fewer": "fewer at once"}
 
 
 def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:

@@ -5,18 +5,19 @@ third of the jobs iterations of several kinds, long enough to be recognised. Wro
 hold up to 10 % more than their curve says, and kinds come that a profile does not show. A sixth of the jobs end with an
 error in the middle of an iteration. In a third of the schedules some jobs have no profile, and are measured first. In
 half of them the budget changes while jobs run, in a quarter to as little as half of what all need at once: a cut that
-is too deep must be refused. `random` is a policy that gives permits from nowhere. Each schedule is told by its seed,
-random permits too.
+is too deep must be refused. `random` is a policy that gives permits from nowhere; in `set aside`, with
+those of `zico`, any jobs are set aside at any time, which `auto` does where fewer at once do more. Each schedule is
+told by its seed, random permits too.
 
 A third of the schedules are first in first out without a quantum: there one job is passed at most once by each other
 one. The others have any order, with the quantum as shipped or without. The longest wait is measured against the bound
 that the order has (`waiting.py`). Orders by rank, `srtf` and `priority`, have none by design for as long as those are
 there who go first: a job must not wait longer than until these have ended and, after that, as first in first out.
 `reranked` are ranks that change at random, where those may be all others. Where some jobs are measured first, their
-set-ups wait for each other too: that this keeps to the same bound is measured here, and not proved. Two sorts of
+set-ups wait for each other too: that this keeps to the same bound is measured here, and not proved. Three sorts of
 schedules are counted apart, since there a job may wait until others end, whatever the order, and be passed meanwhile:
-with a job whose memory was copied out, and with a budget that was cut below what all jobs need at once (with wrong
-claims: more than they say).
+with a job whose memory was copied out, or that was set aside, and with a budget that was cut below what all jobs need
+at once (with wrong claims: more than they say).
 """
 
 import argparse
@@ -35,6 +36,7 @@ from simulated_sets import PAGE
 from waiting import UNTIL_THEY_END, bounds_s, largest_rise
 
 from gpushare.jobs import FIFO, ORDERS
+from gpushare.native.doors import of_bits
 from gpushare.native.library import NativeError
 from gpushare.scheduling.order import NATIVE
 from gpushare.scheduling.policies import MODES, POLICIES, Policy
@@ -44,6 +46,8 @@ from gpushare.simulation.outcome import FAILED, OK
 from gpushare.simulation.rules import Rules
 
 PART = 100
+RANDOM, SET_ASIDE = "random", "set aside"
+ASIDE_OFTEN = 0.03  # of events, after which others are set aside
 MEASURED = "some measured first"
 WAITS = {
     sort: f"longest wait, % of its bound: {sort}" for sort in (*ORDERS, RERANKED, MEASURED, UNTIL_THEY_END)
@@ -65,7 +69,7 @@ def random_permits(seed: int) -> Policy:
     return policy
 
 
-SUBJECTS = (*(name for name in POLICIES if name != "unmanaged"), "random")
+SUBJECTS = (*(name for name in POLICIES if name != "unmanaged"), RANDOM, SET_ASIDE)
 
 
 class Watched(Engine):
@@ -88,10 +92,11 @@ class Watched(Engine):
 
 def engine_for(drawn: Drawn, seed: int, subject: str) -> Watched:
     ranked = drawn.order == RERANKED
+    name = "zico" if subject in (RANDOM, SET_ASIDE) else subject
     engine = Watched(
         drawn.jobs,
-        policy=random_permits(seed) if subject == "random" else POLICIES[subject],
-        mechanism="zico" if subject == "random" else subject,
+        policy=random_permits(seed) if subject == RANDOM else POLICIES[name],
+        mechanism=name,
         budget_bytes=drawn.budget,
         contention=drawn.contention,
         modes=MODES.get(subject, ()),
@@ -108,10 +113,12 @@ def schedule(seed: int, subject: str, wrong: bool) -> Counter[str]:
     drawn = draw(rng, seed, wrong)
     jobs, changes = drawn.jobs, list(drawn.changes)
     engine = engine_for(drawn, seed, subject)
-    found: Counter[str] = Counter()
+    found, masks = Counter[str](), random.Random(seed)
     with engine.governor as governor:
         while engine.running:
             engine.advance()
+            if subject == SET_ASIDE and masks.random() < ASIDE_OFTEN:
+                governor.aside(of_bits(masks.getrandbits(len(jobs)) << 1))
             if drawn.order == RERANKED:
                 governor.rank(rng.randint(1, len(jobs)), rng.randint(-2, 2))
             if changes and engine.now_s > changes[0]:
@@ -138,14 +145,17 @@ def schedule(seed: int, subject: str, wrong: bool) -> Counter[str]:
     found["with refusals"] = bool(refused)
     least = int(engine.least_bytes)
     found["refused though it fits"] = any(fits_beside_residues(jobs, i, least) for i in refused)
-    note_waits(found, drawn, engine, outcomes)
+    note_waits(found, drawn, engine, outcomes, set_aside=subject == SET_ASIDE)
     return found
 
 
-def note_waits(found: Counter[str], drawn: Drawn, engine: Watched, outcomes: Sequence[JobOutcome]) -> None:
+def note_waits(
+    found: Counter[str], drawn: Drawn, engine: Watched, outcomes: Sequence[JobOutcome], *, set_aside: bool
+) -> None:
     """How often jobs were passed, and the longest wait, as a part of the most that the rules allow."""
     least, most = int(engine.least_bytes), int(engine.most_bytes)
     apart = found["with copies out"] or least < needed(drawn.jobs) or any(o.queued_s for o in outcomes)
+    apart = apart or set_aside
     passed = max(o.most_passed for o in outcomes)
     if apart:
         found[PASSED_APART] = passed

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 20
+#define GS_API_VERSION 21
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8      // of iterations of a job
@@ -203,6 +203,10 @@ GS_EXPORT void gs_permits_set(const gs_permit* permits, uint32_t count);
 // Of doors. Where jobs take turns, one goes on through its door for quantum_ns. -1: no such order.
 GS_EXPORT int gs_order_set(int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
+// Jobs that start no iterations for now, and whose memory is copied out at their doors: bit i is
+// account i. It has no effect while no other job that was measured is there.
+GS_EXPORT void gs_aside_set(uint64_t accounts);
+GS_EXPORT uint64_t gs_copied_out(void);  // whose memory is copied out, likewise
 // Leases: an open iteration is promised what it needs for a segment, in which it allocates or frees
 // so many bytes, before it needs it. 0: no leases, which is so at the start; UINT64_MAX: a 16th of
 // what the job's iteration holds beyond its residue.

@@ -125,6 +125,15 @@ void gs_rank_set(gs_account job, int64_t rank) {
     r->governor().set_rank(static_cast<uint32_t>(job), rank);
 }
 
+void gs_aside_set(uint64_t accounts) {
+  if (Runtime* r = active()) r->governor().set_aside(accounts);
+}
+
+uint64_t gs_copied_out(void) {
+  Runtime* r = active();
+  return r ? r->governor().copied_out() : 0;
+}
+
 void gs_decisions_start(int32_t fd) {
   if (Runtime* r = active()) r->governor().decisions().start(fd);
 }

@@ -38,7 +38,7 @@ bool Governor::may_leave(const Waiter& w) const {
 // Whether the waiter could go on if the budget had `more` pages.
 bool Governor::would_help(const Waiter& w, uint64_t more) const {
   const Account& a = accounts_[w.id];
-  if (a.saved) return false;
+  if (a.saved || stands_aside(a)) return false;
   if (w.pages) return a.open && held_ + w.pages <= budget_ + more;
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t most = a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
@@ -128,6 +128,7 @@ void Governor::note_saved(const Account& a) {
 // their doors.
 bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
   uint64_t sum = a.saved + pages;
+  if (stands_aside(a)) return false;
   if (!a.open) {
     if (!leaves_room(a, sum, true)) return false;
     sum = std::max(sum, a.curve.known() ? a.curve.claim(0) : 0);

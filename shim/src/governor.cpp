@@ -288,6 +288,7 @@ void Governor::tick() {
   }
   if (parked_for_) parked_changed_.notify_all();  // who sleeps is parked once it has for long
   bring_back();
+  send_aside();
   note_stranded();
   drop_leases_that_last();
   pump();  // progress alone may have lowered a claim or passed a permit's point

@@ -153,6 +153,9 @@ class Governor {
   // Where jobs take turns, one goes on through its door for `quantum_ns`.
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);
+  // Which jobs start no iterations for now (aside.cpp): bit i is account i.
+  void set_aside(uint64_t accounts);
+  uint64_t copied_out();  // likewise
   // Leases by segment, of which each allocates or frees so many pages; Segments::kNone: no leases.
   void set_split(uint64_t pages);
   DecisionLog& decisions() { return decisions_; }
@@ -300,6 +303,9 @@ class Governor {
   bool all_threads_wait(bool or_rest) const;
   void resolve_wedge();
 
+  bool is_told_to_stand_aside(const Account& a) const;
+  bool stands_aside(const Account& a) const;
+  void send_aside();
   bool has_room_to_return(const Account& a, uint64_t pages) const;
   void start_job(Account& a);
   void end_locked(Account& a);
@@ -356,6 +362,7 @@ class Governor {
   Order order_ = Order::kFifo;
   uint64_t quantum_ns_ = 0;
   uint64_t split_ = Segments::kNone;
+  uint64_t aside_ = 0;
   uint64_t openings_ = 0;
   std::atomic<uint32_t> sleepers_{0};  // threads that wait here
   uint64_t freeing_since_ns_ = 0;      // while memory that came back is given out to them; else 0

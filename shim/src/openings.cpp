@@ -107,7 +107,7 @@ std::vector<Waiter*> Governor::doors_in_order() const {
 // before it, and who goes first by its rank waits for none.
 Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) const {
   const Account& last = accounts_[comes_again_];
-  if (last.id && last.id != a.id) {
+  if (last.id && last.id != a.id && !stands_aside(last)) {
     int order = compare(last, a);
     if (order < 0) return {kBehind, last.id};
     if (has_quanta(order) && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
@@ -272,6 +272,7 @@ Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
 Shut Governor::shut_by(const Account& a, Waiter* self) const {
   if (policy_ == Policy::kUnmanaged || a.cancelled) return {};
   if (parked_for_ && parked_for_ != a.id) return {kForking, parked_for_};
+  if (stands_aside(a)) return {kSetAside, largest_other(a)};
   if (Shut shut = shut_by_others_waiting(a, self)) return shut;
   if (Shut shut = shut_by_memory_waiters(true)) return shut;
   if (others_open(a)) return shut_beside_others(a, self);

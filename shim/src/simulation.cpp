@@ -178,6 +178,11 @@ void Simulation::set_rank(uint32_t id, int64_t rank) {
   governor_->set_rank(id, rank);
 }
 
+void Simulation::set_aside(uint64_t accounts) {
+  OwnClock clock(&now_ns_);
+  governor_->set_aside(accounts);
+}
+
 uint64_t Simulation::version() { return governor_->wait_change(0, 0); }
 
 // Between a grant and look() pages are charged that the pool has not given out yet.

@@ -59,6 +59,7 @@ class Simulation {
   void set_split(uint64_t pages);
   void set_order(Order order, uint64_t quantum_ns);
   void set_rank(uint32_t id, int64_t rank);
+  void set_aside(uint64_t accounts);
   uint64_t version();  // of what policies look at
   std::string check();
   const std::string& refusal() const { return refusal_; }

@@ -102,6 +102,10 @@ void gs_sim_split(gs_sim* s, uint64_t bytes) {
   s->set_split(bytes == UINT64_MAX ? Segments::kByCurve : pages(s, bytes));
 }
 
+void gs_sim_aside(gs_sim* s, uint64_t accounts) { s->set_aside(accounts); }
+
+uint64_t gs_sim_copied_out(gs_sim* s) { return s->governor().copied_out(); }
+
 void gs_sim_rank(gs_sim* s, gs_account job, int64_t rank) {
   if (known(s, job)) s->set_rank(static_cast<uint32_t>(job), rank);
 }

@@ -117,6 +117,7 @@ enum Why : uint8_t {
   kResidues,     // it does not fit beside what the others keep
   kForking,      // another job forks
   kOverran,      // another job exceeds its claim
+  kSetAside,     // fewer jobs at once do more
   kWhys
 };
 constexpr uint32_t kSlotWords = uint32_t{kWaitedNs} + uint32_t{kWhys} - 1;

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpushare.native.shim import POLICIES as MECHANISMS
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.look_ahead import rates_of
-from gpushare.scheduling.policies import DEFAULT, MODES, POLICIES
+from gpushare.scheduling.policies import DEFAULT, MODES, OF_MODE, POLICIES
 from gpushare.scheduling.snapshot import TURNS, IterationCurve, JobState, Permit, Snapshot
 
 PEAK = 1000
@@ -84,14 +84,14 @@ def test_auto_gives_the_permits_of_its_mode() -> None:
     of = snapshot(1.3, triangle(30, 60), triangle(30, 60))
     for mode in MODES["auto"]:
         chosen = Snapshot(of.budget_bytes, of.jobs, 0, mode)
-        assert POLICIES["auto"](chosen) == POLICIES[mode](of)
+        assert POLICIES["auto"](chosen) == OF_MODE[mode](of)
     assert POLICIES["auto"](of) == POLICIES["zico"](of)
 
 
 def test_each_policy_has_a_mechanism_and_each_mode_is_a_policy() -> None:
     assert set(MECHANISMS) == set(POLICIES) and DEFAULT in POLICIES
     assert set(MODES) <= set(POLICIES)
-    assert {mode for modes in MODES.values() for mode in modes} <= set(POLICIES)
+    assert {mode for modes in MODES.values() for mode in modes} <= set(OF_MODE)
 
 
 # Two iterations of which each holds its peak for a moment: they fit all but side by side in step.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shapes import PAGE
 
 from gpushare.jobs import FIFO, ORDERS
-from gpushare.native.doors import BY_CURVE, NO_LEASES
+from gpushare.native.doors import BY_CURVE, NO_LEASES, of_bits
 from gpushare.native.library import NativeError
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.order import NATIVE, QUANTUM_S
@@ -342,6 +342,36 @@ def test_the_budget_may_change_while_they_run(
             elif job.status != ends(one):  # it came after a cut to less than it needs by itself
                 assert job.message and "the budget is" in job.message, job
                 assert one.peak_bytes > engine.least_bytes, job
+
+
+@pytest.mark.parametrize("name", MANAGED)
+@settings(LOOSE, max_examples=40)
+@given(
+    made=jobs(wrong_times, most=6),
+    share=st.floats(0, 1),
+    masks=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 127)), max_size=12),
+    how=hows,
+)
+def test_any_jobs_may_be_set_aside_at_any_time(
+    name: str,
+    made: list[SimulatedJob],
+    share: float,
+    masks: list[tuple[int, int]],
+    how: dict[str, Any],
+) -> None:
+    """And need not be told to come back: they do when nobody else is there to run instead."""
+    engine = engine_for(name, made, budget_for(made, share), **how)
+    with engine.governor as governor:
+        for events, mask in masks:
+            for _ in range(events):
+                if engine.running:
+                    engine.advance()
+            governor.aside(of_bits(mask << 1))
+            engine.look()
+        engine.run()
+        assert governor.pool().held_bytes == 0
+        for one, job in zip(made, engine.outcomes(), strict=True):
+            assert job.status == ends(one) and job.overruns == 0, job
 
 
 PATTERNS = ((1.0, 0.3), (1.0, 1.0, 1.0, 0.4), (0.2, 0.6, 1.0), (1.0,))

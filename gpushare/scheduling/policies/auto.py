@@ -6,10 +6,10 @@ from gpushare.scheduling.policies.base import Policy
 from gpushare.scheduling.policies.temporal import temporal
 from gpushare.scheduling.policies.waterwave import waterwave
 from gpushare.scheduling.policies.zico import zico
-from gpushare.scheduling.snapshot import TURNS, Permit, Snapshot
+from gpushare.scheduling.snapshot import FEWER, TURNS, Permit, Snapshot
 
-_MODES: dict[str, Policy] = {"zico": zico, "waterwave": waterwave, TURNS: temporal}
-AUTO_MODES = tuple(_MODES)  # those that are known before anything is measured
+_MODES: dict[str, Policy] = {"zico": zico, "waterwave": waterwave, TURNS: temporal, FEWER: zico}
+AUTO_MODES = tuple(_MODES)
 
 
 def auto(snapshot: Snapshot) -> list[Permit]:

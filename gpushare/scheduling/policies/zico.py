@@ -22,6 +22,7 @@ def zico(snapshot: Snapshot) -> list[Permit]:
     """A permit for each ordered pair of profiled jobs; the others' residues are set aside."""
     if snapshot.take_turns:
         return temporal(snapshot)
+    snapshot = snapshot.here
     permits = []
     residues = {j.account: j.curve.residue_bytes for j in snapshot.jobs if j.curve}
     for job in snapshot.jobs:

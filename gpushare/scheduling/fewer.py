@@ -1,0 +1,141 @@
+"""How many jobs are there at once.
+
+What each job keeps between its iterations leaves less room for those of the others. Where memory is short fewer jobs at
+once may do more: iterations of eight jobs that keep three eighths of their peaks do not overlap in the memory of three,
+those of four do. Those that go first stay; the others are set aside: copied out at their doors until one of these ends
+(`shim/src/aside.cpp`). That puts them off, as a queue would, so it must be clearly better than all else, and be so as
+measured (`scheduling.pace`).
+
+It is found by forecast. Curves leave contention out: what such a forecast was last wrong by counts for the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.meter import Reading
+from gpushare.scheduling.snapshot import JobState
+
+_PRICE = 1.1  # of being set aside: by so much it must be better
+_CLEARLY = 1.15  # by which fewer jobs are forecast to be better, by curves alone
+_ALIKE = 0.9  # of the best: rather more jobs at once
+_NUMBERS = 8  # of jobs at once, that are looked at
+_COPY_BYTES_PER_S = 1e9
+_COPY_SHARE = 0.05  # of the time so far, that copying may take
+_LEAVING_S = 30.0  # for those set aside to be copied out: one that computes all the time never is
+
+Forecast = Callable[[Collection[int]], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A job, and what would be copied out of it."""
+
+    account: int
+    residue_bytes: int
+
+
+def residents(jobs: Iterable[JobState], ranks: Mapping[int, int]) -> list[Resident]:
+    """Those that have a curve, who goes first first."""
+    known = [Resident(job.account, job.curve.residue_bytes) for job in jobs if job.curve]
+    return sorted(known, key=lambda resident: (ranks.get(resident.account, 0), resident.account))
+
+
+@dataclass(frozen=True)
+class Found:
+    """So many of the first ones, and the efficiency of all while the others stand still."""
+
+    at_once: int
+    efficiency: float
+
+
+def best_number(in_order: Sequence[int], forecast: Forecast) -> Found | None:
+    """How many of the jobs are forecast to do most, two at least and not all; None of fewer than three.
+
+    :param in_order: accounts, who goes first first.
+    :param forecast: the efficiency of each mode for these accounts alone.
+    """
+    jobs = len(in_order)
+    every = range(jobs - 1, 1, -1)
+    numbers = every[:: max(1, -(-len(every) // _NUMBERS))]
+    found = {n: _of_all(max(forecast(in_order[:n]).values(), default=0.0), n, jobs) for n in numbers}
+    if not found:
+        return None
+    most = max(found.values())
+    at_once = max(n for n, worth in found.items() if worth >= _ALIKE * most)
+    return Found(at_once, found[at_once])
+
+
+def _of_all(together: float, at_once: int, jobs: int) -> float:
+    return efficiency([together / at_once] * at_once + [0.0] * (jobs - at_once))
+
+
+class FewerSearch:
+    """Finds the number for the jobs that are there, and keeps what was measured of it."""
+
+    def __init__(self) -> None:
+        self.aside: frozenset[int] = frozenset()
+        self.at_once: int | None = None  # that were last there at once for being better; None: it was not
+        self._found: Found | None = None
+        self._searched = False
+        self._right = math.inf  # what was last measured over its forecast
+        self._since_s: float | None = None  # when those set aside were told
+
+    def restart(self) -> None:
+        """Other jobs are there, or they have become others."""
+        self._found, self._searched = None, False
+
+    def find(
+        self, residents: Sequence[Resident], forecast: Forecast, together: float, right: float
+    ) -> float | None:
+        """What is believed of the mode with fewer jobs at once; None if it is not forecast to be better.
+
+        :param residents: all jobs, who goes first first.
+        :param together: the forecast for all at once.
+        :param right: what was measured of all at once, over its forecast.
+        """
+        if not self._searched:
+            found = best_number([resident.account for resident in residents], forecast)
+            better = found is not None and found.efficiency > together * _CLEARLY
+            self._found, self._searched = found if better else None, True
+        if self._found is None:
+            return None
+        return self._found.efficiency * min(1.0, right, self._right) / _PRICE
+
+    def is_worth_copying(self, residents: Sequence[Resident], elapsed_s: float) -> bool:
+        """Whether jobs have run for long enough to take it that copying them out and back will pay."""
+        leave = residents[self._found.at_once :] if self._found else ()
+        copied = 2 * sum(resident.residue_bytes for resident in leave)
+        return copied / _COPY_BYTES_PER_S <= _COPY_SHARE * elapsed_s
+
+    def take(self, residents: Sequence[Resident], now_s: float) -> None:
+        """Set aside those that `find` has found."""
+        if self._found:
+            # When some have ended it may be fewer that are best: not because more would not fit.
+            self.at_once = self.at_once or self._found.at_once
+            self.aside = frozenset(resident.account for resident in residents[self._found.at_once :])
+            self._since_s = now_s
+
+    def has_left(self, now_s: float, here: Collection[int]) -> bool:
+        """Whether those set aside are away, or have had the time to; else it is no moment to measure.
+
+        :param here: whose memory is not copied out.
+        """
+        waits = self._since_s is not None and now_s - self._since_s < _LEAVING_S
+        if waits and not self.aside.isdisjoint(here):
+            return False
+        self._since_s = None
+        return True
+
+    def worth(self, reading: Reading) -> float:
+        """Of the mode, as this was measured of it."""
+        if self._found:
+            self._right = reading.measured / self._found.efficiency
+        return reading.measured / _PRICE
+
+    def give_up(self) -> None:
+        """It was worse than something else."""
+        self.at_once = None

@@ -1,0 +1,212 @@
+"""How many jobs are there at once: what curves say, and when it is kept."""
+
+from collections.abc import Collection, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare.jobs import FAIR, ORDERS
+from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.fewer import FewerSearch, Found, Resident, best_number, residents
+from gpushare.scheduling.meter import Progress, Reading
+from gpushare.scheduling.pace import Pace
+from gpushare.scheduling.policies import POLICIES, may_set_aside
+from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS, IterationCurve, JobState
+
+MIB = 1 << 20
+
+
+def forecast(by_number: Mapping[int, float]):  # type: ignore[no-untyped-def]
+    return lambda accounts: {"zico": by_number.get(len(accounts), 1.0), TURNS: 1.0}
+
+
+def reading(worth: float) -> Reading:
+    return Reading(worth, 0.0, True, worth, {}, {})
+
+
+def test_the_number_is_that_with_the_most_work_done_for_all() -> None:
+    found = best_number(range(1, 9), forecast({2: 2.0, 3: 2.9, 4: 3.3, 5: 2.4, 6: 1.4}))
+    assert found == Found(4, pytest.approx(efficiency([3.3 / 4] * 4 + [0.0] * 4)))
+
+
+def test_of_numbers_that_do_about_as_much_the_largest_is_best() -> None:
+    found = best_number(range(1, 9), forecast(dict.fromkeys(range(2, 7), 2.0)))
+    assert found and found.at_once == 6
+
+
+def test_it_is_told_of_who_goes_first_alone() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def look(accounts: Collection[int]) -> dict[str, float]:
+        seen.append(tuple(accounts))
+        return {"zico": 1.0}
+
+    best_number([7, 3, 5, 1], look)
+    assert seen == [(7, 3, 5), (7, 3)]
+
+
+@given(st.integers(0, 62))
+def test_few_numbers_are_looked_at_however_many_jobs_there_are(jobs: int) -> None:
+    seen: list[int] = []
+
+    def look(accounts: Collection[int]) -> dict[str, float]:
+        seen.append(len(accounts))
+        return {"zico": 1.5}
+
+    found = best_number(range(jobs), look)
+    assert (found is None) == (jobs < 3)
+    assert len(seen) <= 8 and all(2 <= n < jobs for n in seen)
+
+
+def test_who_goes_first_is_by_rank_and_then_by_who_came_first() -> None:
+    curve = IterationCurve((0,), (10,), (0.0,), 1.0, 4, 1)
+    jobs = [*(JobState(account, curve) for account in (1, 2, 3)), JobState(4, None)]
+    assert residents(jobs, {1: 5, 3: -1}) == [Resident(3, 4), Resident(2, 4), Resident(1, 4)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_jobs_are_set_aside_under_auto_but_not_where_each_has_its_fair_share(order: str) -> None:
+    assert [name for name in POLICIES if may_set_aside(name, order)] == ([] if order == FAIR else ["auto"])
+
+
+def test_what_is_believed_is_as_wrong_as_curves_were() -> None:
+    jobs = [Resident(account, MIB) for account in range(1, 9)]
+    curves = forecast({4: 3.3})
+
+    def found(search: FewerSearch, together: float = 1.0, right: float = 1.0) -> float | None:
+        return search.find(jobs, curves, together, right)
+
+    search = FewerSearch()
+    believed = found(search)
+    assert believed is not None and found(search, right=0.5) == pytest.approx(believed / 2)
+    assert found(search, right=2.0) == believed
+    search.take(jobs, 0.0)
+    assert search.aside == {5, 6, 7, 8} and search.at_once == 4
+    assert search.worth(reading(1.1)) == pytest.approx(1.0)  # it must be better by that
+    assert found(search) == pytest.approx(1.0)
+    search.restart()
+    assert found(search) == pytest.approx(1.0)
+    search.restart()
+    assert found(search, together=2.9) is None  # all at once is as good
+
+
+def test_large_jobs_must_have_run_for_a_while_to_be_copied_out() -> None:
+    jobs = [Resident(account, 4 << 30) for account in range(1, 9)]
+    search = FewerSearch()
+    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    assert not search.is_worth_copying(jobs, 600)
+    assert search.is_worth_copying(jobs, 700)  # 32 GiB both ways, at 1 GB/s, are a twentieth of it
+
+
+def test_it_is_not_measured_before_they_have_left() -> None:
+    jobs = [Resident(account, MIB) for account in range(1, 9)]
+    search = FewerSearch()
+    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    search.take(jobs, 10.0)
+    assert not search.has_left(11.0, range(1, 9))
+    assert not search.has_left(12.0, range(1, 6))
+    assert search.has_left(13.0, range(1, 5))
+    assert search.has_left(13.5, range(1, 9))  # they were away: what comes back since does not count
+    search.take(jobs, 20.0)
+    assert search.has_left(51.0, range(1, 9))  # some never do
+
+
+class ShortOfMemory:
+    """Equal jobs: of the most that are there at once `overlap` run side by side, of more than these only one."""
+
+    def __init__(self, jobs: int, overlap: float, *, most: int = 4, believed: float | None = None) -> None:
+        self.pace, self.now_s, self.phase = Pace(), 0.0, (0,)
+        self.overlap, self.most = overlap, most
+        self.believed = believed or overlap
+        self.done = dict.fromkeys(range(1, jobs + 1), 1e-6)
+        self.spent_s: dict[str, float] = {}
+        self.away: set[int] = set()
+        self.idle = False
+        self.left: list[frozenset[int]] = []
+
+    def _forecast(self, accounts: Collection[int]) -> dict[str, float]:
+        together = 1.0 if len(accounts) > self.most else min(self.believed, len(accounts))
+        return {"zico": together, TURNS: 1.0}
+
+    def run(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            jobs = {account: Progress(done, 0.05, self.phase) for account, done in self.done.items()}
+            first = [Resident(account, MIB) for account in self.done]
+            mode = self.pace.look(self.now_s, jobs, self._forecast, residents=first, copied_out=self.away)
+            if self.pace.aside != self.away:
+                self.left.append(self.pace.aside)
+            self.away = set(self.pace.aside)
+            passed_s = self.pace.look_again_s
+            self.now_s += passed_s
+            here = [account for account in self.done if account not in self.away]
+            together = 1.0 if len(here) > self.most or mode == TURNS else min(self.overlap, len(here))
+            for account in here:
+                self.done[account] += 0.0 if self.idle else together / len(here) * passed_s / 0.05
+            if mode:
+                self.spent_s[mode] = self.spent_s.get(mode, 0.0) + passed_s
+
+
+def test_where_fewer_do_more_the_last_ones_are_set_aside() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(60)
+    assert jobs.pace.mode == FEWER and jobs.pace.aside == {5, 6, 7, 8} and jobs.pace.at_once == 4
+    assert jobs.spent_s[FEWER] > 55 and len(jobs.left) == 1
+    assert jobs.pace.settled and jobs.pace.yields.modes[FEWER].measured == pytest.approx(2.0, rel=0.05)
+
+
+def test_the_next_ones_come_in_as_jobs_end_and_nobody_leaves_again() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(20)
+    for ended in range(1, 8):
+        del jobs.done[ended]
+        jobs.run(5)
+    # Of five three stay: two are better left for later than one, which would run alone.
+    assert jobs.left == [frozenset({5, 6, 7, 8}), frozenset({6, 7, 8}), frozenset({7, 8}), frozenset()]
+    assert jobs.pace.at_once == 4  # as many would be begun
+
+
+def test_what_gains_nothing_is_given_up_and_not_believed_again() -> None:
+    jobs = ShortOfMemory(8, 1.0, believed=3.0)
+    jobs.run(60)
+    assert jobs.pace.mode == TURNS and jobs.pace.at_once is None
+    assert jobs.spent_s[FEWER] < 5
+    del jobs.done[1]
+    jobs.run(60)
+    assert jobs.spent_s[FEWER] < 5 and len(jobs.left) == 2
+
+
+def test_a_gain_that_is_not_worth_the_wait_is_none() -> None:
+    jobs = ShortOfMemory(8, 1.06, believed=3.0)
+    jobs.run(60)
+    assert jobs.pace.mode == TURNS and jobs.spent_s[FEWER] < 5
+
+
+def test_where_all_overlap_nobody_is_set_aside() -> None:
+    jobs = ShortOfMemory(8, 2.0, most=8)
+    jobs.run(60)
+    assert jobs.pace.mode == "zico" and not jobs.left
+
+
+def test_those_set_aside_come_back_where_the_others_stand_still() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(20)
+    assert jobs.pace.mode == FEWER
+    jobs.idle = True
+    jobs.run(5)
+    assert jobs.pace.mode == TURNS and not jobs.pace.aside
+
+
+def test_another_phase_is_looked_at_anew() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(20)
+    jobs.phase, jobs.overlap = (1,), 0.7  # what they do now no longer goes side by side
+    jobs.run(30)
+    assert jobs.pace.mode == TURNS and not jobs.pace.aside
+
+
+def test_groups_are_not_looked_for_among_jobs_that_stand_still() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(60)
+    assert GROUPS not in jobs.spent_s and not jobs.pace.groups
