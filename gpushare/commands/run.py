@@ -34,7 +34,7 @@ from gpushare.views.plain import PlainScreen
     default=DEFAULT_POLICY,
     show_default=True,
     help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement, and "
-    "whether some of three jobs or more take turns.",
+    "whether some of three jobs or more take turns, or fewer are there at once.",
 )
 @common.order_option
 @common.priority_option

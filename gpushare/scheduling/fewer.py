@@ -2,9 +2,10 @@
 
 What each job keeps between its iterations leaves less room for those of the others. Where memory is short fewer jobs at
 once may do more: iterations of eight jobs that keep three eighths of their peaks do not overlap in the memory of three,
-those of four do. Those that go first stay; the others are set aside: copied out at their doors until one of these ends
-(`shim/src/aside.cpp`). That puts them off, as a queue would, so it must be clearly better than all else, and be so as
-measured (`scheduling.pace`).
+those of four do. Those that go first stay; the others are set aside, copied out at their doors (`shim/src/aside.cpp`).
+Of jobs of the same rank all come to be there: when one ends the next one comes, and after a turn those that waited
+come first. Each is put off by that, so it must be clearly better than all else, and be so as measured
+(`scheduling.pace`).
 
 It is found by forecast. Curves leave contention out: what such a forecast was last wrong by counts for the next one.
 """
@@ -23,25 +24,28 @@ _PRICE = 1.1  # of being set aside: by so much it must be better
 _CLEARLY = 1.15  # by which fewer jobs are forecast to be better, by curves alone
 _ALIKE = 0.9  # of the best: rather more jobs at once
 _NUMBERS = 8  # of jobs at once, that are looked at
+_TURN_S = 60.0  # at least, that jobs are there or away for
 _COPY_BYTES_PER_S = 1e9
-_COPY_SHARE = 0.05  # of the time so far, that copying may take
-_LEAVING_S = 30.0  # for those set aside to be copied out: one that computes all the time never is
+_COPY_SHARE = 0.05  # of the time so far, and of a turn, that copying may take
+_SETTLING_S = 30.0  # at most: a job that computes all the time is never copied out, and one may never iterate
 
 Forecast = Callable[[Collection[int]], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class Resident:
-    """A job, and what would be copied out of it."""
+    """A job, and what would be copied out of it. The lowest rank goes first."""
 
     account: int
     residue_bytes: int
+    rank: int = 0
 
 
 def residents(jobs: Iterable[JobState], ranks: Mapping[int, int]) -> list[Resident]:
-    """Those that have a curve, who goes first first."""
-    known = [Resident(job.account, job.curve.residue_bytes) for job in jobs if job.curve]
-    return sorted(known, key=lambda resident: (ranks.get(resident.account, 0), resident.account))
+    """Those that have a curve."""
+    return [
+        Resident(job.account, job.curve.residue_bytes, ranks.get(job.account, 0)) for job in jobs if job.curve
+    ]
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ class FewerSearch:
         self._found: Found | None = None
         self._searched = False
         self._right = math.inf  # what was last measured over its forecast
-        self._since_s: float | None = None  # when those set aside were told
+        self._since_s: float | None = None  # when those set aside were told, until they are away
+        self._turn_began_s = 0.0
+        self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
 
     def restart(self) -> None:
         """Other jobs are there, or they have become others."""
@@ -93,12 +99,11 @@ class FewerSearch:
     ) -> float | None:
         """What is believed of the mode with fewer jobs at once; None if it is not forecast to be better.
 
-        :param residents: all jobs, who goes first first.
         :param together: the forecast for all at once.
         :param right: what was measured of all at once, over its forecast.
         """
         if not self._searched:
-            found = best_number([resident.account for resident in residents], forecast)
+            found = best_number([resident.account for resident in self._in_order(residents)], forecast)
             better = found is not None and found.efficiency > together * _CLEARLY
             self._found, self._searched = found if better else None, True
         if self._found is None:
@@ -107,25 +112,46 @@ class FewerSearch:
 
     def is_worth_copying(self, residents: Sequence[Resident], elapsed_s: float) -> bool:
         """Whether jobs have run for long enough to take it that copying them out and back will pay."""
-        leave = residents[self._found.at_once :] if self._found else ()
-        copied = 2 * sum(resident.residue_bytes for resident in leave)
-        return copied / _COPY_BYTES_PER_S <= _COPY_SHARE * elapsed_s
+        return self._copying_s(residents) <= _COPY_SHARE * elapsed_s
 
     def take(self, residents: Sequence[Resident], now_s: float) -> None:
         """Set aside those that `find` has found."""
         if self._found:
             # When some have ended it may be fewer that are best: not because more would not fit.
             self.at_once = self.at_once or self._found.at_once
-            self.aside = frozenset(resident.account for resident in residents[self._found.at_once :])
-            self._since_s = now_s
+            leave = self._in_order(residents)[self._found.at_once :]
+            self.aside = frozenset(resident.account for resident in leave)
+            self._since_s = self._turn_began_s = now_s
 
-    def has_left(self, now_s: float, here: Collection[int]) -> bool:
-        """Whether those set aside are away, or have had the time to; else it is no moment to measure.
+    def turn_is_over(self, residents: Sequence[Resident], now_s: float) -> bool:
+        """Whether those that are away come first from now on."""
+        turn_s = max(_TURN_S, self._copying_s(residents) / _COPY_SHARE)
+        if not self._found or now_s < self._turn_began_s + turn_s:
+            return False
+        waited = [resident for resident in self._in_order(residents) if resident.account in self.aside]
+        there = [resident for resident in self._in_order(residents) if resident.account not in self.aside]
+        self._first = {resident.account: n for n, resident in enumerate([*waited, *there])}
+        return True
 
-        :param here: whose memory is not copied out.
+    def _in_order(self, residents: Sequence[Resident]) -> list[Resident]:
+        def standing(resident: Resident) -> tuple[int, int, int]:
+            return resident.rank, self._first.get(resident.account, len(self._first)), resident.account
+
+        return sorted(residents, key=standing)
+
+    def _copying_s(self, residents: Sequence[Resident]) -> float:
+        """Out and back."""
+        leave = self._in_order(residents)[self._found.at_once :] if self._found else ()
+        return 2 * sum(resident.residue_bytes for resident in leave) / _COPY_BYTES_PER_S
+
+    def is_settled(self, now_s: float, away: Collection[int], all_run: bool) -> bool:
+        """Whether those set aside are away and all others run, or have had the time to; else measuring says nothing.
+
+        :param away: whose memory is copied out.
+        :param all_run: nobody is setting up in the room that was made, or is measured alone.
         """
-        waits = self._since_s is not None and now_s - self._since_s < _LEAVING_S
-        if waits and not self.aside.isdisjoint(here):
+        waits = self._since_s is not None and now_s - self._since_s < _SETTLING_S
+        if waits and not (all_run and self.aside == set(away)):
             return False
         self._since_s = None
         return True

@@ -114,6 +114,7 @@ class Pace:
         *,
         residents: Sequence[Resident] = (),
         copied_out: Collection[int] = (),
+        begun: int = 0,
     ) -> str | None:
         """The mode for the jobs from now on; None for fewer than two. To be called every `look_again_s`.
 
@@ -121,8 +122,9 @@ class Pace:
             importing and loading, which is no mode's doing.
         :param forecast: the efficiency of each mode for these accounts, the first of equals preferred; called when the
             jobs that count change, or fewer at once may do more.
-        :param residents: the jobs, who goes first first; none where nobody may be set aside.
+        :param residents: the jobs; none where nobody may be set aside.
         :param copied_out: accounts.
+        :param begun: so many jobs have, those among them that have done nothing yet.
         """
         self._count_time(now_s)
         jobs = {account: job for account, job in jobs.items() if job.iterations > 0}
@@ -137,7 +139,7 @@ class Pace:
         if self.mode is not None:
             self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
             self._meter.count(jobs)
-            if self.mode == FEWER and not self._fewer.has_left(now_s, jobs.keys() - set(copied_out)):
+            if self.mode == FEWER and not self._fewer.is_settled(now_s, copied_out, begun <= len(jobs)):
                 self._meter.switch(now_s)
             else:
                 self._judge(now_s)
@@ -198,8 +200,11 @@ class Pace:
         return home.worth if home.measured else 0.0
 
     def _note(self, name: str, reading: Reading) -> None:
-        of = {GROUPS: self._search.worth, FEWER: self._fewer.worth}.get(name)
-        worth = of(reading) if of else reading.measured
+        worth = reading.measured
+        if name == GROUPS:
+            worth = self._search.worth(reading)
+        elif name == FEWER:
+            worth = self._fewer.worth(reading)
         self._modes.note(name, worth, in_force=name == self._home)
         self._known[name] = reading
 
@@ -238,7 +243,7 @@ class Pace:
         elif reading and reading.full:
             self._meter.begin_window(now_s)
             self._judge_home(now_s, reading)
-        elif reading and self._fresh:
+        elif reading and self._fresh and self._home != FEWER:
             self._judge_early(now_s, reading)
 
     def _judge_early(self, now_s: float, reading: Reading) -> None:
@@ -279,6 +284,8 @@ class Pace:
             self._modes[name].tried = True
             self._modes[name].trials += 1
             self._switch(now_s, name)
+        elif self._home == FEWER and self._fewer.turn_is_over(self._residents, now_s):
+            self._take(now_s, FEWER)
 
     def _doubt_turns(self) -> None:
         """Where sharing has come to yield less than turns have by definition, and still does, it may be slow itself."""

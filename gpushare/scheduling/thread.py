@@ -184,7 +184,7 @@ class SchedulerThread:
             self._read_for = read_for
             changed = self._read(accounts, pool) or changed
         if self._modes:
-            changed = self._choose_mode(self._modes, progress) or changed
+            changed = self._choose_mode(self._modes, progress, len(jobs)) or changed
         if changed:
             permits = self._policy(self._snapshot)
             doors.split_set(segment_bytes(self._policy, self._snapshot, permits))
@@ -231,7 +231,7 @@ class SchedulerThread:
                 self._ranks[account] = rank
                 doors.rank_set(account, rank)
 
-    def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, doors.Progress]) -> bool:
+    def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, doors.Progress], begun: int) -> bool:
         """Whether another mode is in force."""
         jobs = {
             account: Progress(p.work, self._solo.seconds(account, p.solo_ns), self._phases[account])
@@ -244,12 +244,13 @@ class SchedulerThread:
             lambda counted: forecasts(self._snapshot.of(counted), modes),
             residents=residents(self._snapshot.jobs, self._ranks) if self._may_set_aside else (),
             copied_out=doors.copied_out() if self._snapshot.aside else (),
+            begun=begun,
         )
         groups, aside = self._pace.groups, self._pace.aside
         if self._pace.settled and (mode, groups) != self._told:
             named = [sorted(self._names.get(account, "") for account in group) for group in groups]
-            away = sorted(self._names.get(account, "") for account in aside)
-            self._note(_what_changed(self._pace.yields, named, away))
+            there = len(jobs) - len(aside), len(jobs)
+            self._note(_what_changed(self._pace.yields, named, there))
             self._told = mode or self._name, groups
         before = self._snapshot
         if (mode, groups, aside) == (before.mode, before.groups, before.aside):
@@ -267,15 +268,18 @@ def native_permit(permit: Permit) -> NativePermit:
     return NativePermit(permit.account, permit.after, made, shift_ns, permit.by_forecast)
 
 
-def _what_changed(yields: Yields, groups: Sequence[Sequence[str]], aside: Sequence[str]) -> str:
-    """The mode in force, with the names of jobs in its groups or set aside, and what was measured of the others."""
+def _what_changed(yields: Yields, groups: Sequence[Sequence[str]], there: tuple[int, int]) -> str:
+    """The mode in force, with the names of jobs in its groups, and what was measured of the others.
+
+    :param there: how many jobs are not set aside, of how many.
+    """
     measured = {name: m.efficiency for name, m in yields.modes.items() if m.efficiency is not None}
     here = measured.pop(yields.mode or "", 0.0)
     how = "take turns" if yields.mode == TURNS else f"run side by side by {yields.mode}"
     if groups:
         how = f"run side by side, but {'; '.join(' and '.join(names) for names in groups)} in turns"
-    if aside:
-        how = f"run side by side, but {', '.join(aside)}, copied out until others end"
+    if there[0] < there[1]:
+        how = f"run side by side, {there[0]} of {there[1]} at a time, the others copied out"
     words = {TURNS: "in turns", GROUPS: "some in turns", FEWER: "fewer at once"}
     others = [f"{words.get(name, name)} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""

@@ -88,6 +88,7 @@ class Planner:
             lambda counted: forecasts(self._snapshot(list(counted), None), self._modes),
             residents=self._residents(accounts) if self._may_set_aside else (),
             copied_out=self._governor.copied_out() if self._pace.aside else (),
+            begun=len(accounts),
         )
         if self._pace.aside != self._aside:
             self._aside = self._pace.aside

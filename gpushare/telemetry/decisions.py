@@ -22,7 +22,7 @@ REASONS = (
     ("residues", "it did not fit beside what the others keep"),
     ("fork", "another job started a process"),
     ("overrun", "another job needed more than it claimed"),
-    ("set-aside", "fewer jobs at once did more: it waited until others ended"),
+    ("set-aside", "fewer jobs at once did more: it waited until another one ended, or for its turn"),
     ("queued", "before it began: by its saved profile it did not fit beside jobs that had begun"),
 )
 QUEUED = len(REASONS) - 1  # the shim has none of that number

@@ -62,7 +62,15 @@ def test_few_numbers_are_looked_at_however_many_jobs_there_are(jobs: int) -> Non
 def test_who_goes_first_is_by_rank_and_then_by_who_came_first() -> None:
     curve = IterationCurve((0,), (10,), (0.0,), 1.0, 4, 1)
     jobs = [*(JobState(account, curve) for account in (1, 2, 3)), JobState(4, None)]
-    assert residents(jobs, {1: 5, 3: -1}) == [Resident(3, 4), Resident(2, 4), Resident(1, 4)]
+    found = residents(jobs, {1: 5, 3: -1})
+    assert found == [Resident(1, 4, 5), Resident(2, 4), Resident(3, 4, -1)]
+    search = FewerSearch()
+    search.find(found, forecast({2: 2.0}), 1.0, 1.0)
+    search.take(found, 0.0)
+    assert search.aside == {1}
+    assert not search.turn_is_over(found, 59.0) and search.turn_is_over(found, 61.0)
+    search.take(found, 61.0)
+    assert search.aside == {1}  # of a higher rank, so it does not take turns with them
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -91,6 +99,27 @@ def test_what_is_believed_is_as_wrong_as_curves_were() -> None:
     assert found(search, together=2.9) is None  # all at once is as good
 
 
+def test_all_come_to_be_there() -> None:
+    jobs = [Resident(account, MIB) for account in range(1, 6)]
+    search = FewerSearch()
+    search.find(jobs, forecast({2: 2.0, 3: 3.0}), 1.0, 1.0)
+    away, now_s = [], 0.0
+    for _ in range(5):
+        search.take(jobs, now_s)
+        away.append(set(search.aside))
+        now_s += 61
+        assert search.turn_is_over(jobs, now_s)
+    assert away == [{4, 5}, {2, 3}, {1, 5}, {3, 4}, {1, 2}]
+
+
+def test_a_turn_is_longer_where_copying_is() -> None:
+    jobs = [Resident(account, 1 << 30) for account in range(1, 9)]
+    search = FewerSearch()
+    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    search.take(jobs, 0.0)
+    assert not search.turn_is_over(jobs, 150) and search.turn_is_over(jobs, 200)
+
+
 def test_large_jobs_must_have_run_for_a_while_to_be_copied_out() -> None:
     jobs = [Resident(account, 4 << 30) for account in range(1, 9)]
     search = FewerSearch()
@@ -104,12 +133,15 @@ def test_it_is_not_measured_before_they_have_left() -> None:
     search = FewerSearch()
     search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
     search.take(jobs, 10.0)
-    assert not search.has_left(11.0, range(1, 9))
-    assert not search.has_left(12.0, range(1, 6))
-    assert search.has_left(13.0, range(1, 5))
-    assert search.has_left(13.5, range(1, 9))  # they were away: what comes back since does not count
+    assert not search.is_settled(11.0, (), True)
+    assert not search.is_settled(12.0, (6, 7, 8), True)
+    assert not search.is_settled(12.5, range(4, 9), True)  # one is still to come back
+    assert not search.is_settled(12.5, range(5, 9), False)
+    assert search.is_settled(13.0, range(5, 9), True)
+    assert search.is_settled(13.5, (), True)  # they were away: what comes back since does not count
     search.take(jobs, 20.0)
-    assert search.has_left(51.0, range(1, 9))  # some never do
+    assert not search.is_settled(49.0, (), False)
+    assert search.is_settled(51.0, (), False)  # some never do
 
 
 class ShortOfMemory:
@@ -153,6 +185,10 @@ def test_where_fewer_do_more_the_last_ones_are_set_aside() -> None:
     jobs.run(60)
     assert jobs.pace.mode == FEWER and jobs.pace.aside == {5, 6, 7, 8} and jobs.pace.at_once == 4
     assert jobs.spent_s[FEWER] > 55 and len(jobs.left) == 1
+    least_before = min(jobs.done.values())
+    jobs.run(60)
+    assert jobs.pace.aside == {1, 2, 3, 4} and len(jobs.left) == 2 and jobs.pace.settled
+    assert min(jobs.done.values()) > 100 * max(least_before, 1)
     assert jobs.pace.settled and jobs.pace.yields.modes[FEWER].measured == pytest.approx(2.0, rel=0.05)
 
 
