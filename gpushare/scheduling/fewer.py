@@ -86,24 +86,26 @@ class FewerSearch:
         self._found: Found | None = None
         self._searched = False
         self._right = math.inf  # what was last measured over its forecast
+        self._learned_of: frozenset[int] = frozenset()  # that and `at_once`
         self._since_s: float | None = None  # when those set aside were told, until they are away
-        self._turn_began_s = 0.0
+        self._leaving_s = 0.0  # how long it took the last time
+        self._away_since_s: dict[int, float] = {}
         self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
 
-    def restart(self) -> None:
-        """Other jobs are there, or they have become others."""
+    def restart(self, accounts: Collection[int]) -> None:
+        """Other jobs are there, or they have become others. What was learned of jobs that are gone is no more."""
         self._found, self._searched = None, False
+        if self._learned_of.isdisjoint(accounts):
+            self.at_once, self._right = None, math.inf
 
-    def find(
-        self, residents: Sequence[Resident], forecast: Forecast, together: float, right: float
-    ) -> float | None:
+    def find(self, residents: Sequence[Resident], forecast: Forecast, right: float) -> float | None:
         """What is believed of the mode with fewer jobs at once; None if it is not forecast to be better.
 
-        :param together: the forecast for all at once.
         :param right: what was measured of all at once, over its forecast.
         """
-        if not self._searched:
-            found = best_number([resident.account for resident in self._in_order(residents)], forecast)
+        if not self._searched and len(residents) > 1:
+            accounts = [resident.account for resident in self._in_order(residents)]
+            found, together = best_number(accounts, forecast), max(forecast(accounts).values(), default=0.0)
             better = found is not None and found.efficiency > together * _CLEARLY
             self._found, self._searched = found if better else None, True
         if self._found is None:
@@ -116,33 +118,36 @@ class FewerSearch:
 
     def take(self, residents: Sequence[Resident], now_s: float) -> None:
         """Set aside those that `find` has found."""
-        if self._found:
-            # When some have ended it may be fewer that are best: not because more would not fit.
-            self.at_once = self.at_once or self._found.at_once
-            leave = self._in_order(residents)[self._found.at_once :]
-            self.aside = frozenset(resident.account for resident in leave)
-            self._since_s = self._turn_began_s = now_s
+        if self._found is None:
+            return
+        # When some have ended it may be fewer that are best: not because more would not fit.
+        self.at_once = self.at_once or self._found.at_once
+        self._learned_of = frozenset(resident.account for resident in residents)
+        leave = self._in_order(residents)[self._found.at_once :]
+        self.aside = frozenset(resident.account for resident in leave)
+        self._away_since_s = {a: self._away_since_s.get(a, now_s) for a in self.aside}
+        self._since_s = now_s
+
+    def leave(self, *, worse: bool) -> None:
+        """Nobody is set aside any more; `worse`: since it was worse than something else."""
+        self.aside, self._away_since_s = frozenset(), {}
+        if worse:
+            self.at_once = None
 
     def turn_is_over(self, residents: Sequence[Resident], now_s: float) -> bool:
-        """Whether those that are away come first from now on."""
-        turn_s = max(_TURN_S, self._copying_s(residents) / _COPY_SHARE)
-        if not self._found or now_s < self._turn_began_s + turn_s:
+        """Whether somebody has been away for a turn: those that are come first from now on, as `find` will see."""
+        began_s = min(self._away_since_s.values(), default=now_s)
+        if not self._found or now_s < began_s + self._turn_s(residents):
             return False
-        waited = [resident for resident in self._in_order(residents) if resident.account in self.aside]
-        there = [resident for resident in self._in_order(residents) if resident.account not in self.aside]
+        ordered = self._in_order(residents)
+        waited = sorted(
+            (resident for resident in ordered if resident.account in self.aside),
+            key=lambda resident: self._away_since_s.get(resident.account, now_s),
+        )
+        there = [resident for resident in ordered if resident.account not in self.aside]
         self._first = {resident.account: n for n, resident in enumerate([*waited, *there])}
+        self._found, self._searched = None, False
         return True
-
-    def _in_order(self, residents: Sequence[Resident]) -> list[Resident]:
-        def standing(resident: Resident) -> tuple[int, int, int]:
-            return resident.rank, self._first.get(resident.account, len(self._first)), resident.account
-
-        return sorted(residents, key=standing)
-
-    def _copying_s(self, residents: Sequence[Resident]) -> float:
-        """Out and back."""
-        leave = self._in_order(residents)[self._found.at_once :] if self._found else ()
-        return 2 * sum(resident.residue_bytes for resident in leave) / _COPY_BYTES_PER_S
 
     def is_settled(self, now_s: float, away: Collection[int], all_run: bool) -> bool:
         """Whether those set aside are away and all others run, or have had the time to; else measuring says nothing.
@@ -150,18 +155,31 @@ class FewerSearch:
         :param away: whose memory is copied out.
         :param all_run: nobody is setting up in the room that was made, or is measured alone.
         """
-        waits = self._since_s is not None and now_s - self._since_s < _SETTLING_S
-        if waits and not (all_run and self.aside == set(away)):
+        if self._since_s is None:
+            return True
+        over = now_s - self._since_s >= _SETTLING_S
+        if not over and not (all_run and self.aside == set(away)):
             return False
-        self._since_s = None
+        self._leaving_s, self._since_s = now_s - self._since_s, None
         return True
 
-    def worth(self, reading: Reading) -> float:
-        """Of the mode, as this was measured of it."""
+    def worth(self, reading: Reading, residents: Sequence[Resident]) -> float:
+        """Of the mode, as this was measured of it, less what is lost at the end of each turn."""
+        measured = reading.measured * (1 - min(0.9, self._leaving_s / self._turn_s(residents)))
         if self._found:
-            self._right = reading.measured / self._found.efficiency
-        return reading.measured / _PRICE
+            self._right = measured / self._found.efficiency
+        return measured / _PRICE
 
-    def give_up(self) -> None:
-        """It was worse than something else."""
-        self.at_once = None
+    def _in_order(self, residents: Sequence[Resident]) -> list[Resident]:
+        def standing(resident: Resident) -> tuple[int, int, int]:
+            return resident.rank, self._first.get(resident.account, len(self._first)), resident.account
+
+        return sorted(residents, key=standing)
+
+    def _turn_s(self, residents: Sequence[Resident]) -> float:
+        return max(_TURN_S, self._copying_s(residents) / _COPY_SHARE)
+
+    def _copying_s(self, residents: Sequence[Resident]) -> float:
+        """Out and back."""
+        leave = self._in_order(residents)[self._found.at_once :] if self._found else ()
+        return 2 * sum(resident.residue_bytes for resident in leave) / _COPY_BYTES_PER_S

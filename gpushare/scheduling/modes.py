@@ -56,7 +56,8 @@ class Modes(dict[str, Mode]):
         """What the other modes are believed to be worth once this one is found to be worth so much."""
         mode = self[name]
         others = {other: known.worth for other, known in self.items() if other != name}
-        if worth <= 0 or mode.worth <= 0 or (mode.measured and not in_force):
+        # With fewer jobs at once it is other jobs, turn by turn, that do more or less, and not the machine.
+        if name == FEWER or worth <= 0 or mode.worth <= 0 or (mode.measured and not in_force):
             return others
         moves = [other for other in others if mode.measured or self._are_alike(name, other)]
         others |= {other: others[other] * worth / mode.worth for other in moves}

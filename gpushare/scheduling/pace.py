@@ -163,7 +163,7 @@ class Pace:
         before, self._forecasts = self._modes, found
         self._modes = Modes({name: Mode(worth) for name, worth in found.items()})
         self._search = GroupSearch()
-        self._fewer.restart()
+        self._fewer.restart(jobs.keys())
         were_fewer, self.mode = self.mode == FEWER, None
         if found:
             best = max(found, key=lambda name: found[name])
@@ -173,7 +173,7 @@ class Pace:
     def _stay_fewer(self, before: Modes) -> bool:
         """Whether it is still better to have fewer jobs there at once: of the other modes no more is believed than
         before, so that nobody comes back only to leave again."""
-        worth = self._fewer_worth(right=1.0)
+        worth = self._fewer.find(self._residents, self._forecast, 1.0)
         if worth is None:
             return False
         for name, mode in self._modes.items():
@@ -181,17 +181,27 @@ class Pace:
         self._modes[FEWER] = Mode(worth)
         return True
 
-    def _fewer_worth(self, right: float) -> float | None:
-        together = max(self._forecasts.values(), default=0.0)
-        return self._fewer.find(self._residents, self._forecast, together, right)
-
     def _begin_anew(self, now_s: float) -> None:
         """The jobs have changed their phase: what was measured is only believed from now on."""
         self._stop_trial(now_s)
-        self._fewer.restart()
+        self._fewer.restart(self._phases.keys())
         self._modes.forget(list(self._modes))
         self._stay, self._windows_left, self._before = _FIRST_STAY, 0, None
-        self._take(now_s, self._home)
+        if self._home == FEWER:
+            self._stay_or_not(now_s)
+        else:
+            self._modes.pop(FEWER, None)
+            self._take(now_s, self._home)
+
+    def _stay_or_not(self, now_s: float) -> None:
+        """Fewer jobs at once, if that is still forecast to be better: others, or another number of them."""
+        worth = self._fewer.find(self._residents, self._forecast, 1.0)
+        known = self._modes.pop(FEWER)
+        if worth is None:
+            self._take(now_s, self._modes.best_beside(FEWER) or TURNS)
+            return
+        self._modes[FEWER] = known if known.measured else Mode(worth)
+        self._take(now_s, FEWER)
 
     # Modes
 
@@ -204,7 +214,7 @@ class Pace:
         if name == GROUPS:
             worth = self._search.worth(reading)
         elif name == FEWER:
-            worth = self._fewer.worth(reading)
+            worth = self._fewer.worth(reading, self._residents)
         self._modes.note(name, worth, in_force=name == self._home)
         self._known[name] = reading
 
@@ -223,6 +233,8 @@ class Pace:
             self._search.forget()
         if name == FEWER:
             self._fewer.take(self._residents, now_s)
+        elif self._fewer.aside:
+            self._fewer.leave(worse=False)
         self._fresh = not self._modes[name].measured
         self._windows_here, self._windows_low, self._reference = 0, 0, 0.0
         self._switch(now_s, name)
@@ -285,7 +297,7 @@ class Pace:
             self._modes[name].trials += 1
             self._switch(now_s, name)
         elif self._home == FEWER and self._fewer.turn_is_over(self._residents, now_s):
-            self._take(now_s, FEWER)
+            self._stay_or_not(now_s)
 
     def _doubt_turns(self) -> None:
         """Where sharing has come to yield less than turns have by definition, and still does, it may be slow itself."""
@@ -314,7 +326,7 @@ class Pace:
             return
         sharing = [name for name in self._forecasts if name != TURNS and self._modes[name].measured]
         right = [self._modes[name].worth / self._forecasts[name] for name in sharing if self._forecasts[name]]
-        worth = self._fewer_worth(min(right, default=1.0))
+        worth = self._fewer.find(self._residents, self._forecast, min(right, default=1.0))
         if worth is not None and self._fewer.is_worth_copying(self._residents, self._elapsed_s):
             self._modes[FEWER] = Mode(worth)
 
@@ -328,7 +340,7 @@ class Pace:
         self._lost_s += self._meter.lost_s(now_s, self._before)
         self._before = None if self._modes[other].measured else self._here()
         if self._home == FEWER:
-            self._fewer.give_up()
+            self._fewer.leave(worse=True)
         self._lengthen_stay()
         self._take(now_s, other)
 

@@ -249,7 +249,8 @@ class SchedulerThread:
         groups, aside = self._pace.groups, self._pace.aside
         if self._pace.settled and (mode, groups) != self._told:
             named = [sorted(self._names.get(account, "") for account in group) for group in groups]
-            there = len(jobs) - len(aside), len(jobs)
+            count = sum(job.iterations > 0 for job in jobs.values())
+            there = count - len(aside), count
             self._note(_what_changed(self._pace.yields, named, there))
             self._told = mode or self._name, groups
         before = self._snapshot
@@ -279,7 +280,7 @@ def _what_changed(yields: Yields, groups: Sequence[Sequence[str]], there: tuple[
     if groups:
         how = f"run side by side, but {'; '.join(' and '.join(names) for names in groups)} in turns"
     if there[0] < there[1]:
-        how = f"run side by side, {there[0]} of {there[1]} at a time, the others copied out"
+        how = f"run side by side, {there[0]} of {there[1]} at a time, the others set aside"
     words = {TURNS: "in turns", GROUPS: "some in turns", FEWER: "fewer at once"}
     others = [f"{words.get(name, name)} {measured[name]:.2f}" for name in measured]
     beside = f" ({', '.join(others)})" if others else ""

@@ -53,7 +53,7 @@ class Planner:
         self._aside: frozenset[int] = frozenset()
         self._may_set_aside = FEWER in modes and rules.order != FAIR
         self._planned: tuple[int, str | None, frozenset[int]] | None = None
-        self._planned_for: tuple[str | None, tuple[int, ...], int] | None = None
+        self._planned_for: tuple[str | None, tuple[int, ...], int, frozenset[int]] | None = None
         self._planned_s = 0.0
         self._phases: dict[int, tuple[int, ...]] = {}
         self._solo = meter.SoloTimes()
@@ -109,7 +109,7 @@ class Planner:
     def plan(self, now_s: float, accounts: Sequence[int]) -> None:
         """New permits, if anything that a policy looks at is new; for curves that were refined every now and then."""
         seen = self._governor.version(), self._pace.mode, self._aside
-        others = self._pace.mode, tuple(accounts), self._governor.pool().budget_bytes
+        others = self._pace.mode, tuple(accounts), self._governor.pool().budget_bytes, self._aside
         if seen == self._planned or (others == self._planned_for and now_s < self._planned_s + LOOK_S):
             return
         self._planned, self._planned_for, self._planned_s = seen, others, now_s

@@ -23,7 +23,10 @@ REASONS = (
     ("fork", "another job started a process"),
     ("overrun", "another job needed more than it claimed"),
     ("set-aside", "fewer jobs at once did more: it waited until another one ended, or for its turn"),
-    ("queued", "before it began: by its saved profile it did not fit beside jobs that had begun"),
+    (
+        "queued",
+        "before it began: by its saved profile it did not fit beside jobs that had begun, or fewer were faster",
+    ),
 )
 QUEUED = len(REASONS) - 1  # the shim has none of that number
 

@@ -206,7 +206,7 @@ GS_EXPORT void gs_rank_set(gs_account job, int64_t rank);
 // Jobs that start no iterations for now, and whose memory is copied out at their doors: bit i is
 // account i. It has no effect while no other job that was measured is there.
 GS_EXPORT void gs_aside_set(uint64_t accounts);
-GS_EXPORT uint64_t gs_copied_out(void);  // whose memory is copied out, likewise
+GS_EXPORT uint64_t gs_copied_out(void);  // whose memory is away, likewise
 // Leases: an open iteration is promised what it needs for a segment, in which it allocates or frees
 // so many bytes, before it needs it. 0: no leases, which is so at the start; UINT64_MAX: a 16th of
 // what the job's iteration holds beyond its residue.

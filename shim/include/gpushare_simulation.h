@@ -37,8 +37,8 @@ GS_EXPORT void gs_sim_permits(gs_sim* sim, const gs_permit* permits, uint32_t co
 GS_EXPORT int gs_sim_order(gs_sim* sim, int32_t order, uint64_t quantum_ns);
 GS_EXPORT void gs_sim_rank(gs_sim* sim, gs_account job, int64_t rank);
 GS_EXPORT void gs_sim_aside(gs_sim* sim, uint64_t accounts);  // as gs_aside_set
-GS_EXPORT uint64_t gs_sim_copied_out(gs_sim* sim);              // as gs_copied_out
-GS_EXPORT void gs_sim_split(gs_sim* sim, uint64_t bytes);  // as gs_split_set
+GS_EXPORT uint64_t gs_sim_copied_out(gs_sim* sim);            // as gs_copied_out
+GS_EXPORT void gs_sim_split(gs_sim* sim, uint64_t bytes);     // as gs_split_set
 // about: residue in bytes, how long an iteration takes in nanoseconds.
 GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uint64_t* time_ns,
                                 uint64_t capacity, uint64_t about[2]);

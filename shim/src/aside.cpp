@@ -17,7 +17,8 @@ void Governor::set_aside(uint64_t accounts) {
 uint64_t Governor::copied_out() {
   Lock lock(mutex_);
   uint64_t found = 0;
-  for (const Account& a : accounts()) found |= uint64_t{a.saved > 0} << a.id;
+  for (const Account& a : accounts())
+    found |= uint64_t{a.saved > 0 || (a.held == 0 && stands_aside(a))} << a.id;
   return found;
 }
 
@@ -35,7 +36,12 @@ void Governor::send_aside() {
   if (!aside_ || parked_for_) return;
   auto goes = [&](const Waiter* w) { return stands_aside(accounts_[w->id]) && may_leave(*w); };
   auto found = std::ranges::find_if(door_waiters_, goes);
-  if (found != door_waiters_.end()) copy_out(accounts_[(*found)->id]);
+  if (found == door_waiters_.end()) return;
+  Account& a = accounts_[(*found)->id];
+  uint64_t failed_ns = a.copy_failed_ns;
+  if (copy_out(a) || a.copy_failed_ns == failed_ns) return;
+  aside_ &= ~(uint64_t{1} << a.id);  // there is no place to copy it to: better it runs
+  pump();
 }
 
 }  // namespace gpushare

@@ -65,7 +65,8 @@ void Governor::want_budget(uint64_t pages) {
 bool Governor::cut_fits() const {
   bool any_open = false;
   for (const Account& a : accounts()) {
-    if ((a.saved && !a.abandoned) || (a.open && !a.curve.known())) return false;
+    bool comes_back = a.saved && !a.abandoned && !stands_aside(a);
+    if (comes_back || (a.open && !a.curve.known())) return false;
     any_open |= a.open;
   }
   uint64_t reserve = any_open ? std::min(headroom_, wanted_budget_ / kMostHeadroomShare) : 0;

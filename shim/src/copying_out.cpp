@@ -2,13 +2,13 @@
 // go on, and it comes back to the same addresses before the job does.
 //
 // A job that leaves at its door stays away while the others could not run beside what it keeps;
-// that is mostly until one of them ends. A job that leaves in its iteration counts as waiting
-// there, but holds nothing, so the others are judged as if the iteration were not open; it comes
-// back when nobody else is in an iteration, or when that is safe. A job that left asleep
-// (rests.cpp) stays away until one of its threads wakes.
+// that is mostly until one of them ends. Some leave there although nobody waits (aside.cpp). A job
+// that leaves in its iteration counts as waiting there, but holds nothing, so the others are judged
+// as if the iteration were not open; it comes back when nobody else is in an iteration, or when
+// that is safe. A job that left asleep (rests.cpp) stays away until one of its threads wakes.
 //
-// The copying is done under the lock: when a job leaves nobody else could go on anyway, and it
-// comes back once.
+// The copying is done under the lock: when a job leaves nobody else could go on anyway, or it is to
+// be away for long, and it comes back once.
 #include <algorithm>
 #include <utility>
 
@@ -149,7 +149,7 @@ Governor::Verdict Governor::judge_return(const Account& a, uint64_t pages) const
   if (!others_live(a)) return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
   auto is_safe = [&](uint64_t n) {
     uint64_t claim = std::max(claim_of(a), here + n);
-    return !others_open(a) || (a.open && safe_after(a, n, claim, budget_));
+    return !others_open(a) || safe_after(a, n, a.open ? claim : 0, budget_);
   };
   uint64_t least = a.open || !a.curve.known() ? all : std::max(all, a.curve.claim(0));
   if (kept_by_nobody_here() + here + least > budget_)  // whatever the others give back

@@ -87,7 +87,7 @@ bool Governor::leaves_room(const Account& a, uint64_t n, bool to_those_here) con
 
 bool Governor::has_a_place(const Waiter& w) const {
   const Account& a = accounts_[w.id];
-  if (stands_aside(a)) return false;
+  if (w.pages == 0 && stands_aside(a)) return false;
   if (a.saved) return has_room_to_return(a, w.pages);
   if (a.open || !others_live(a)) return true;
   uint64_t held = a.held.load(std::memory_order_relaxed), sum = held + w.pages;

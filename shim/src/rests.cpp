@@ -110,17 +110,20 @@ bool Governor::makes_room_for(const Account& a, uint64_t pages) const {
 
 void Governor::change_places() {
   uint64_t now = now_ns(), blocks = 0, iterations = 0;
-  bool any_away = false, still = true;
+  bool any_away = false, all_aside = true, still = true;
   for (const Account& a : accounts()) {
     blocks += a.allocations + a.frees;
     iterations += telemetry_->slot(a.id, kIterations);
-    any_away |= a.saved > 0 && !a.abandoned && !sleeps_away(a);
+    bool away = a.saved > 0 && !a.abandoned && !sleeps_away(a);
+    any_away |= away;
+    all_aside &= !away || stands_aside(a);
     still &= !a.id || !a.live_job() || a.saved || stands_still(a);
   }
   if (std::exchange(blocks_seen_, blocks) != blocks) moved_ns_ = now;
   if (std::exchange(iterations_seen_, iterations) != iterations) ended_ns_ = now;
   if (!any_away || parked_for_) moved_ns_ = ended_ns_ = now;
-  bool moves = now - std::max(moved_ns_, last_free_ns_) < kNothingMovesNs;
+  uint64_t patience = all_aside ? kAsleepNs : kNothingMovesNs;  // they are away on purpose
+  bool moves = now - std::max(moved_ns_, last_free_ns_) < patience;
   if (!still || (moves && now - ended_ns_ < kNoIterationNs)) return;
   for (uint32_t away = 1; away <= jobs_; ++away)
     for (uint32_t id = 1; id <= jobs_; ++id) {
@@ -129,7 +132,7 @@ void Governor::change_places() {
           !makes_room_for(here, other.saved) || !take_out(here))
         continue;
       if (held_ + other.saved > budget_) return;  // of `here`, pages that are not in use yet stay
-      aside_ &= ~(uint64_t{1} << away);  // somebody here needs it to go on
+      aside_ &= ~(uint64_t{1} << away);           // somebody here needs it to go on
       restore(other, 0);
       moved_ns_ = ended_ns_ = now;
       pump();

@@ -1,5 +1,5 @@
-// Contents that leave the pool for a while and come back to the same addresses: the scheduler's
-// last resort. The CPU waits here; nobody else could go on anyway.
+// Contents that leave the pool for a while and come back to the same addresses, seldom enough: the
+// CPU waits here.
 #include <cstdio>
 #include <cstdlib>
 

@@ -161,7 +161,10 @@ void Governor::pump(bool for_permits) {
     if (std::exchange(w->plans, false) && w->look_ns <= now_ns()) w->misfit = 0;  // look closely
     Account& a = accounts_[w->id];
     bool opens = a.at_door();  // else another thread of the job has passed it
-    if (a.saved) continue;
+    if (a.saved) {
+      w->reasons.note({stands_aside(a) ? kSetAside : kResidues, largest_other(a)}, now_ns);
+      continue;
+    }
     if (Shut shut = opens ? shut_by(a, w) : Shut{}) {
       w->reasons.note(shut, now_ns);
       if (shut.why != kShift || ++planned <= kPlannedDoors) plan_look(*w, shut);
@@ -299,6 +302,7 @@ void Governor::resolve_wedge() {
   for (Waiter* w : door_waiters_)
     if (!in_iterations && !accounts_[w->id].saved && (!victim || w->id > victim->id)) victim = w;
   if (!victim) return;
+  if (std::exchange(aside_, 0)) return pump();  // nobody is refused for what others would do
   memory_waiters_.remove(victim);
   door_waiters_.remove(victim);
   victim->refused = true;

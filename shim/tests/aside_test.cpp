@@ -1,5 +1,6 @@
 // Jobs that are set aside start no iteration, make room, and come back with every byte; that is so
 // only while another job is there to run instead, and nobody waits behind them.
+#include <array>
 #include <random>
 
 #include "wedge.h"
@@ -133,8 +134,8 @@ void nobody_waits_behind_it() {
     threads.emplace_back([&] {
       for (int n = 0; n < 200; ++n) j.iterate(20, 2);
       if (j.id == 2) CHECK(ended);
-      j.end();
       if (j.id == 1) ended = true;
+      j.end();
       w.governor.thread_leaves(j.id);
     });
   for (auto& t : threads) t.join();
@@ -159,6 +160,56 @@ void it_comes_back_for_who_needs_it() {
   CHECK(soon([&] { return answered.load(); }));
   if (!governor.end_rest(1)) governor.rest_until_back(1);
   pair.second.join();
+  pair.jobs[0].end();
+}
+
+// Job 1 is in a long iteration: who comes back need not wait for its end, nor who is here either.
+void a_change_stops_nobody() {
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  w.permit_all(3);
+  for (WritingJob& j : jobs) {
+    claims(j, 8, 2);
+    while (j.pages.size() < 2) j.take();
+  }
+  w.governor.set_aside(bit(3));
+  std::atomic<bool> over{false};
+  std::array<std::atomic<uint64_t>, 4> iterations{};
+  std::vector<std::thread> threads;
+  for (WritingJob& j : jobs)
+    threads.emplace_back([&] {
+      j.iterate(8, 2);
+      while (!over) {
+        if (j.id == 1) std::this_thread::sleep_for(milliseconds(1));
+        if (j.id != 1) j.iterate(8, 2);
+        ++iterations[j.id];
+      }
+      j.end();
+      w.governor.thread_leaves(j.id);
+    });
+  CHECK(soon([&] { return w.governor.copied_out() == bit(3); }));
+  w.governor.set_aside(0);
+  CHECK(soon([&] { return iterations[3] > 20; }));
+  uint64_t before = iterations[2];
+  CHECK(soon([&] { return iterations[2] > before + 20; }));
+  over = true;
+  for (auto& t : threads) t.join();
+  CHECK_EMPTY(w.governor.check());
+}
+
+// What it keeps counts, wherever that is.
+void the_budget_can_be_cut_meanwhile() {
+  Pair pair;
+  pair.w.governor.set_aside(bit(2));
+  pair.second_runs(3);
+  CHECK(soon([&] { return pair.is_away(); }));
+  CHECK(pair.w.governor.set_budget(15) != "");  // both keep more
+  CHECK_EMPTY(pair.w.governor.set_budget(34));
+  pair.jobs[0].iterate(20, 10);
+  pair.jobs[0].iterate(20, 10);
+  CHECK(pair.w.governor.budget_pages() == 34);
+  pair.w.governor.set_aside(0);
+  while (pair.iterations < 3) pair.jobs[0].iterate(20, 10);
   pair.jobs[0].end();
 }
 
@@ -202,6 +253,8 @@ int main() {
   who_cannot_leave_waits_at_its_door();
   nobody_waits_behind_it();
   it_comes_back_for_who_needs_it();
+  a_change_stops_nobody();
+  the_budget_can_be_cut_meanwhile();
   any_at_any_time(4, 3000);
   puts("aside: ok");
 }

@@ -65,10 +65,11 @@ def test_who_goes_first_is_by_rank_and_then_by_who_came_first() -> None:
     found = residents(jobs, {1: 5, 3: -1})
     assert found == [Resident(1, 4, 5), Resident(2, 4), Resident(3, 4, -1)]
     search = FewerSearch()
-    search.find(found, forecast({2: 2.0}), 1.0, 1.0)
+    search.find(found, forecast({2: 2.0}), 1.0)
     search.take(found, 0.0)
     assert search.aside == {1}
     assert not search.turn_is_over(found, 59.0) and search.turn_is_over(found, 61.0)
+    search.find(found, forecast({2: 2.0}), 1.0)
     search.take(found, 61.0)
     assert search.aside == {1}  # of a higher rank, so it does not take turns with them
 
@@ -82,8 +83,8 @@ def test_what_is_believed_is_as_wrong_as_curves_were() -> None:
     jobs = [Resident(account, MIB) for account in range(1, 9)]
     curves = forecast({4: 3.3})
 
-    def found(search: FewerSearch, together: float = 1.0, right: float = 1.0) -> float | None:
-        return search.find(jobs, curves, together, right)
+    def found(search: FewerSearch, right: float = 1.0) -> float | None:
+        return search.find(jobs, curves, right)
 
     search = FewerSearch()
     believed = found(search)
@@ -91,20 +92,22 @@ def test_what_is_believed_is_as_wrong_as_curves_were() -> None:
     assert found(search, right=2.0) == believed
     search.take(jobs, 0.0)
     assert search.aside == {5, 6, 7, 8} and search.at_once == 4
-    assert search.worth(reading(1.1)) == pytest.approx(1.0)  # it must be better by that
+    assert search.worth(reading(1.1), jobs) == pytest.approx(1.0)  # it must be better by that
     assert found(search) == pytest.approx(1.0)
-    search.restart()
-    assert found(search) == pytest.approx(1.0)
-    search.restart()
-    assert found(search, together=2.9) is None  # all at once is as good
+    search.restart(range(8, 20))
+    assert found(search) == pytest.approx(1.0) and search.at_once == 4
+    search.restart(range(9, 20))  # none of those that it was learned of
+    assert found(search) == believed and search.at_once is None
+    search.restart(range(9, 20))
+    assert search.find(jobs, forecast({4: 3.3, 8: 2.9}), 1.0) is None  # all at once is as good
 
 
 def test_all_come_to_be_there() -> None:
     jobs = [Resident(account, MIB) for account in range(1, 6)]
     search = FewerSearch()
-    search.find(jobs, forecast({2: 2.0, 3: 3.0}), 1.0, 1.0)
     away, now_s = [], 0.0
     for _ in range(5):
+        search.find(jobs, forecast({2: 2.0, 3: 3.0}), 1.0)
         search.take(jobs, now_s)
         away.append(set(search.aside))
         now_s += 61
@@ -112,10 +115,29 @@ def test_all_come_to_be_there() -> None:
     assert away == [{4, 5}, {2, 3}, {1, 5}, {3, 4}, {1, 2}]
 
 
+def test_newcomers_do_not_put_off_the_turn_of_those_that_wait() -> None:
+    search = FewerSearch()
+    for number, now_s in ((5, 0.0), (6, 50.0)):
+        jobs = [Resident(account, MIB) for account in range(1, number + 1)]
+        search.restart(range(1, number + 1))
+        search.find(jobs, forecast({2: 2.0, 3: 3.0}), 1.0)
+        search.take(jobs, now_s)
+    assert search.aside == {4, 5, 6} and search.turn_is_over(jobs, 61.0)
+
+
+def test_what_is_lost_at_the_end_of_each_turn_counts() -> None:
+    jobs = [Resident(account, MIB) for account in range(1, 9)]
+    search = FewerSearch()
+    search.find(jobs, forecast({4: 3.3}), 1.0)
+    search.take(jobs, 100.0)
+    assert search.is_settled(115.0, range(5, 9), True)
+    assert search.worth(reading(2.2), jobs) == pytest.approx(2.2 * 0.75 / 1.1)
+
+
 def test_a_turn_is_longer_where_copying_is() -> None:
     jobs = [Resident(account, 1 << 30) for account in range(1, 9)]
     search = FewerSearch()
-    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    search.find(jobs, forecast({4: 3.3}), 1.0)
     search.take(jobs, 0.0)
     assert not search.turn_is_over(jobs, 150) and search.turn_is_over(jobs, 200)
 
@@ -123,7 +145,7 @@ def test_a_turn_is_longer_where_copying_is() -> None:
 def test_large_jobs_must_have_run_for_a_while_to_be_copied_out() -> None:
     jobs = [Resident(account, 4 << 30) for account in range(1, 9)]
     search = FewerSearch()
-    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    search.find(jobs, forecast({4: 3.3}), 1.0)
     assert not search.is_worth_copying(jobs, 600)
     assert search.is_worth_copying(jobs, 700)  # 32 GiB both ways, at 1 GB/s, are a twentieth of it
 
@@ -131,7 +153,7 @@ def test_large_jobs_must_have_run_for_a_while_to_be_copied_out() -> None:
 def test_it_is_not_measured_before_they_have_left() -> None:
     jobs = [Resident(account, MIB) for account in range(1, 9)]
     search = FewerSearch()
-    search.find(jobs, forecast({4: 3.3}), 1.0, 1.0)
+    search.find(jobs, forecast({4: 3.3}), 1.0)
     search.take(jobs, 10.0)
     assert not search.is_settled(11.0, (), True)
     assert not search.is_settled(12.0, (6, 7, 8), True)
@@ -231,6 +253,25 @@ def test_those_set_aside_come_back_where_the_others_stand_still() -> None:
     assert jobs.pace.mode == FEWER
     jobs.idle = True
     jobs.run(5)
+    assert jobs.pace.mode == TURNS and not jobs.pace.aside
+
+
+def test_turns_go_on_in_another_phase() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(20)
+    for phase in range(1, 10):
+        jobs.phase = (phase,)
+        jobs.run(40)
+    assert jobs.pace.mode == FEWER and len(jobs.left) >= 5
+    assert min(jobs.done.values()) > max(jobs.done.values()) / 2
+
+
+def test_fewer_that_come_to_do_less_are_left() -> None:
+    jobs = ShortOfMemory(8, 2.0)
+    jobs.run(20)
+    assert jobs.pace.mode == FEWER
+    jobs.overlap = 0.4
+    jobs.run(30)
     assert jobs.pace.mode == TURNS and not jobs.pace.aside
 
 

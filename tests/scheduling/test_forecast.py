@@ -1,5 +1,7 @@
 """What permits are forecast to yield, against figures that follow from the shapes."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,3 +121,9 @@ def test_a_moment_s_peak_is_not_missed(duration_s: float, at: float, share: floa
 def test_short_iterations_do_not_keep_a_long_one_from_its_memory(duration_s: float) -> None:
     found = forecasts(snapshot(1.2, triangle(30, 60), triangle(30, 60, duration_s, 300)), MODES["auto"])
     assert found["zico"] > 1.7 and found.get("waterwave", found["zico"]) > 1.5
+
+
+def test_who_is_set_aside_now_counts_in_what_all_would_do() -> None:
+    of = snapshot(1.6, *[triangle(30, 60)] * 4)
+    aside = replace(of, aside=frozenset({of.jobs[0].account}))
+    assert forecasts(aside, MODES["auto"]) == forecasts(of, MODES["auto"])
