@@ -58,8 +58,11 @@ void it_leaves_at_its_door_and_comes_back_when_told() {
   pair.second_runs(3);
   CHECK(soon([&] { return pair.is_away(); }));
   CHECK(pair.iterations == 0 && pair.w.telemetry.slot(2, kHeld) == 0);
-  for (int n = 0; n < 50; ++n) pair.jobs[0].iterate(20, 10);
-  CHECK(pair.iterations == 0);
+  for (int n = 0; n < 50; ++n) {
+    pair.jobs[0].iterate(20, 10);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  CHECK(pair.iterations == 0 && pair.w.telemetry.slot(2, kCopiesOut) == 1);
   pair.w.governor.set_aside(0);
   while (pair.iterations < 3) pair.jobs[0].iterate(20, 10);
   CHECK(pair.w.telemetry.slot(2, static_cast<Slot>(kWaitedNs + uint32_t{kSetAside} - 1)) > 0);
@@ -143,24 +146,33 @@ void nobody_waits_behind_it() {
 }
 
 // Job 1 sleeps for the answer of job 2's thread, which is away with it: they change places, and job
-// 2 is told to stand aside no longer.
+// 2 is told to stand aside no longer, though job 3 is here, asleep too.
 void it_comes_back_for_who_needs_it() {
-  Pair pair;
-  Governor& governor = pair.w.governor;
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  for (WritingJob& j : jobs) {
+    claims(j, 12, 8);
+    while (j.pages.size() < 8) j.take();
+  }
+  Governor& governor = w.governor;
   std::atomic<bool> answered{false};
   governor.set_aside(bit(2));
-  pair.second = std::thread([&] {
-    pair.jobs[1].iterate(20, 10);
+  std::thread second([&] {
+    jobs[1].iterate(12, 8);
     answered = true;
-    pair.jobs[1].end();
+    jobs[1].end();
     governor.thread_leaves(2);
   });
-  CHECK(soon([&] { return pair.is_away(); }));
-  governor.begin_rest(1);
+  CHECK(soon([&] { return governor.copied_out() == bit(2); }));
+  for (uint32_t id : {1u, 3u}) governor.begin_rest(id);
   CHECK(soon([&] { return answered.load(); }));
-  if (!governor.end_rest(1)) governor.rest_until_back(1);
-  pair.second.join();
-  pair.jobs[0].end();
+  CHECK(w.telemetry.slot(1, kCopiesOut) + w.telemetry.slot(3, kCopiesOut) == 1);
+  second.join();
+  for (uint32_t id : {1u, 3u}) {
+    if (!governor.end_rest(id)) governor.rest_until_back(id);
+    jobs[id - 1].end();
+  }
+  CHECK_EMPTY(governor.check());
 }
 
 // Job 1 is in a long iteration: who comes back need not wait for its end, nor who is here either.
