@@ -167,6 +167,10 @@ def _queued(plan: dict[str, Any], policy: str) -> list[str]:
     keep_bytes = sum(residue for residue, _ in needs)
     beyond_bytes = max(peak - residue for residue, peak in needs)
     shown = names if len(names) <= _QUEUED else [*names[: _QUEUED - 1], f"{len(names) - _QUEUED + 1} more"]
+    if keep_bytes + beyond_bytes <= plan["budget_bytes"]:
+        return [
+            f"in the queue until others have ended: {', '.join(shown)}; all jobs would fit, but fewer at once do more"
+        ]
     return [
         f"in the queue until others have ended: {', '.join(shown)}; all jobs would keep {format_bytes(keep_bytes)} "
         f"between iterations, one of them needs up to {format_bytes(beyond_bytes)} beside that, and the budget is "

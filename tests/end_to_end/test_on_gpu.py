@@ -166,6 +166,19 @@ def test_two_jobs_overlap_and_print_what_each_prints_alone(gpu: Gpu) -> None:
     assert all(job["iterations"] >= 70 for job in gpu.summary["jobs"]), gpu.summary["jobs"]
 
 
+def test_jobs_that_are_set_aside_come_back_with_what_they_kept(gpu: Gpu) -> None:
+    command = f"{JOBS / 'alternates.py'} cuda 20000 60"
+    alone = gpu.plain(*command.split())
+    budget = int(3.2 * peak_bytes(alone.stderr))
+    done = gpu.together(
+        f"{JOBS / 'tells.py'} cuda", command, command, options=f"--budget {budget} --policy greedy"
+    )
+    assert done.returncode == 0, gpu.told(done)
+    assert gpu.output("tells").startswith("away [2") or gpu.output("tells").startswith("away [3")
+    assert [gpu.output(name) for name in ("alternates", "alternates-2")] == [alone.stdout] * 2
+    assert sum(job["copies_out"] for job in gpu.summary["jobs"]) >= 1, gpu.summary["jobs"]
+
+
 def test_a_profile_is_near_what_torch_reserves(gpu: Gpu) -> None:
     command = ["alternates.py", "cuda", "20000", "12"]
     reserved = peak_bytes(gpu.plain(JOBS / command[0], *command[1:]).stderr)
