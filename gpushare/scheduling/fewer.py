@@ -13,8 +13,9 @@ It is found by forecast. Curves leave contention out: what such a forecast was l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpushare.scheduling.efficiency import efficiency
 from gpushare.scheduling.meter import Reading
@@ -23,13 +24,20 @@ from gpushare.scheduling.snapshot import JobState
 _PRICE = 1.1  # of being set aside: by so much it must be better
 _CLEARLY = 1.15  # by which fewer jobs are forecast to be better, by curves alone
 _ALIKE = 0.9  # of the best: rather more jobs at once
+_RUNS_BY = ("zico",)
 _NUMBERS = 8  # of jobs at once, that are looked at
 _TURN_S = 60.0  # at least, that jobs are there or away for
 _COPY_BYTES_PER_S = 1e9
 _COPY_SHARE = 0.05  # of the time so far, and of a turn, that copying may take
 _SETTLING_S = 30.0  # at most: a job that computes all the time is never copied out, and one may never iterate
 
-Forecast = Callable[[Collection[int]], Mapping[str, float]]
+
+class Forecast(Protocol):
+    """The efficiency of each mode for these accounts; of all that are known from the beginning unless told."""
+
+    def __call__(
+        self, accounts: Collection[int], modes: Sequence[str] | None = None, /
+    ) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,13 @@ def best_number(in_order: Sequence[int], forecast: Forecast) -> Found | None:
     """How many of the jobs are forecast to do most, two at least and not all; None of fewer than three.
 
     :param in_order: accounts, who goes first first.
-    :param forecast: the efficiency of each mode for these accounts alone.
+    :param forecast: for these accounts alone, which run as under `zico`.
     """
     jobs = len(in_order)
     every = range(jobs - 1, 1, -1)
-    numbers = every[:: max(1, -(-len(every) // _NUMBERS))]
-    found = {n: _of_all(max(forecast(in_order[:n]).values(), default=0.0), n, jobs) for n in numbers}
+    apart = max(1, -(-len(every) // _NUMBERS))
+    numbers = every[apart - 1 :: apart]  # close to all of many is the most to look ahead, for the least
+    found = {n: _of_all(forecast(in_order[:n], _RUNS_BY)[_RUNS_BY[0]], n, jobs) for n in numbers}
     if not found:
         return None
     most = max(found.values())
@@ -88,7 +97,7 @@ class FewerSearch:
         self._right = math.inf  # what was last measured over its forecast
         self._learned_of: frozenset[int] = frozenset()  # that and `at_once`
         self._since_s: float | None = None  # when those set aside were told, until they are away
-        self._leaving_s = 0.0  # how long it took the last time
+        self.leaving_s = 0.0  # how long it took the last time
         self._away_since_s: dict[int, float] = {}
         self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
 
@@ -160,12 +169,12 @@ class FewerSearch:
         over = now_s - self._since_s >= _SETTLING_S
         if not over and not (all_run and self.aside == set(away)):
             return False
-        self._leaving_s, self._since_s = now_s - self._since_s, None
+        self.leaving_s, self._since_s = now_s - self._since_s, None
         return True
 
     def worth(self, reading: Reading, residents: Sequence[Resident]) -> float:
         """Of the mode, as this was measured of it, less what is lost at the end of each turn."""
-        measured = reading.measured * (1 - min(0.9, self._leaving_s / self._turn_s(residents)))
+        measured = reading.measured * (1 - min(0.9, self.leaving_s / self._turn_s(residents)))
         if self._found:
             self._right = measured / self._found.efficiency
         return measured / _PRICE

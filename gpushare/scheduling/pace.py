@@ -51,7 +51,7 @@ class Pace:
         self._search = GroupSearch()
         self._fewer = FewerSearch()
         self._residents: Sequence[Resident] = ()
-        self._forecast: Forecast = lambda counted: {}
+        self._forecast: Forecast = lambda counted, of=None: {}
         self._forecasts: dict[str, float] = {}  # of the modes that are known from the beginning
         self._modes = Modes()
         self._home = ""  # the mode that is not on trial
@@ -338,9 +338,10 @@ class Pace:
     def _leave_for(self, now_s: float, other: str) -> None:
         """Another mode is better, as measured or believed."""
         self._lost_s += self._meter.lost_s(now_s, self._before)
-        self._before = None if self._modes[other].measured else self._here()
         if self._home == FEWER:
+            self._lost_s += self._fewer.leaving_s if self._before else 0.0
             self._fewer.leave(worse=True)
+        self._before = None if self._modes[other].measured else self._here()
         self._lengthen_stay()
         self._take(now_s, other)
 

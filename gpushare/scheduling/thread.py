@@ -241,7 +241,7 @@ class SchedulerThread:
         mode = self._pace.look(
             time.monotonic(),
             jobs,
-            lambda counted: forecasts(self._snapshot.of(counted), modes),
+            lambda counted, of=None: forecasts(self._snapshot.of(counted), of or modes),
             residents=residents(self._snapshot.jobs, self._ranks) if self._may_set_aside else (),
             copied_out=doors.copied_out() if self._snapshot.aside else (),
             begun=begun,

@@ -85,7 +85,7 @@ class Planner:
         self._pace.look(
             now_s,
             jobs,
-            lambda counted: forecasts(self._snapshot(list(counted), None), self._modes),
+            lambda counted, of=None: forecasts(self._snapshot(list(counted), None), of or self._modes),
             residents=self._residents(accounts) if self._may_set_aside else (),
             copied_out=self._governor.copied_out() if self._pace.aside else (),
             begun=len(accounts),
