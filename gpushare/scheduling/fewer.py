@@ -96,7 +96,8 @@ class FewerSearch:
         self._searched = False
         self._right = math.inf  # what was last measured over its forecast
         self._learned_of: frozenset[int] = frozenset()  # that and `at_once`
-        self._since_s: float | None = None  # when those set aside were told, until they are away
+        self._since_s: float | None = None  # when those set aside were told, until all is settled
+        self._leaving = False  # they are not away yet
         self.leaving_s = 0.0  # how long it took the last time
         self._away_since_s: dict[int, float] = {}
         self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
@@ -135,7 +136,7 @@ class FewerSearch:
         leave = self._in_order(residents)[self._found.at_once :]
         self.aside = frozenset(resident.account for resident in leave)
         self._away_since_s = {a: self._away_since_s.get(a, now_s) for a in self.aside}
-        self._since_s = now_s
+        self._since_s, self._leaving = now_s, True
 
     def leave(self, *, worse: bool) -> None:
         """Nobody is set aside any more; `worse`: since it was worse than something else."""
@@ -166,10 +167,12 @@ class FewerSearch:
         """
         if self._since_s is None:
             return True
-        over = now_s - self._since_s >= _SETTLING_S
-        if not over and not (all_run and self.aside == set(away)):
+        waited_s, have_left = now_s - self._since_s, self.aside == set(away)
+        if self._leaving and (have_left or waited_s >= _SETTLING_S):
+            self._leaving, self.leaving_s = False, waited_s
+        if waited_s < _SETTLING_S and not (all_run and have_left):
             return False
-        self.leaving_s, self._since_s = now_s - self._since_s, None
+        self._since_s = None
         return True
 
     def worth(self, reading: Reading, residents: Sequence[Resident]) -> float:

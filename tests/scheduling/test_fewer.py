@@ -130,7 +130,8 @@ def test_what_is_lost_at_the_end_of_each_turn_counts() -> None:
     search = FewerSearch()
     search.find(jobs, forecast({4: 3.3}), 1.0)
     search.take(jobs, 100.0)
-    assert search.is_settled(115.0, range(5, 9), True)
+    assert not search.is_settled(115.0, range(5, 9), False)
+    assert search.is_settled(125.0, range(5, 9), True)  # somebody else was measured meanwhile
     assert search.worth(reading(2.2), jobs) == pytest.approx(2.2 * 0.75 / 1.1)
 
 
