@@ -14,6 +14,7 @@ from gpushare.units import format_bytes, format_seconds
 from gpushare.views.pool import held_over_time, pool_picture
 
 _HEIGHT, _ITERATIONS_SHOWN, _MESSAGES, _PAIRS, _QUEUED = 10, 5, 3, 6, 8
+_SURELY = 7 / 8  # of the budget is for jobs, whatever is kept free for wrong forecasts
 _WIDEST = 1000  # of a table that is measured, not printed
 _HEADINGS = (
     "run",
@@ -167,7 +168,7 @@ def _queued(plan: dict[str, Any], policy: str) -> list[str]:
     keep_bytes = sum(residue for residue, _ in needs)
     beyond_bytes = max(peak - residue for residue, peak in needs)
     shown = names if len(names) <= _QUEUED else [*names[: _QUEUED - 1], f"{len(names) - _QUEUED + 1} more"]
-    if keep_bytes + beyond_bytes <= plan["budget_bytes"]:
+    if keep_bytes + beyond_bytes <= plan["budget_bytes"] * _SURELY:
         return [
             f"in the queue until others have ended: {', '.join(shown)}; all jobs would fit, but fewer at once do more"
         ]

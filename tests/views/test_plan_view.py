@@ -139,6 +139,8 @@ def test_who_is_queued_is_told_with_the_reason(width: int) -> None:
     ) in text
     figures = next(line.split() for line in lines if line.startswith("zico "))
     assert "125.7" in figures  # seconds of waiting, the queue's among them
+    report["budget_bytes"] = 120 * MIB
+    assert "last (123.4 s); all jobs would fit, but fewer at once do more\n" in text_of(report, "zico", width)
     many = [job(f"job-{n}", queued_s=1.0) for n in range(10)]
     text = text_of(plan(zico=policy(*many)), "zico", width)
     assert ": job-0 (1.0 s), job-1 (1.0 s), " in text and ", job-6 (1.0 s), 3 more; all jobs" in text
