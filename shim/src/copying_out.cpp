@@ -149,7 +149,9 @@ Governor::Verdict Governor::judge_return(const Account& a, uint64_t pages) const
   if (!others_live(a)) return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
   auto is_safe = [&](uint64_t n) {
     uint64_t claim = std::max(claim_of(a), here + n);
-    return !others_open(a) || safe_after(a, n, a.open ? claim : 0, budget_);
+    // At its door: not before those who wait for what it has left have it, or it would leave again.
+    bool in_nobodys_way = a.open || memory_waiters_.empty();
+    return !others_open(a) || (in_nobodys_way && safe_after(a, n, a.open ? claim : 0, budget_));
   };
   uint64_t least = a.open || !a.curve.known() ? all : std::max(all, a.curve.claim(0));
   if (kept_by_nobody_here() + here + least > budget_)  // whatever the others give back

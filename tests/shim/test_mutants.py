@@ -222,7 +222,7 @@ MUTANTS = [
     ("aside", "openings.cpp", "if (stands_aside(a)) return {kSetAside, largest_other(a)};", ""),
     ("aside", "judge.cpp", "  if (w.pages == 0 && stands_aside(a)) return false;\n", ""),
     ("aside", "copying_out.cpp", "  if (stands_aside(a)) return false;\n  if (!a.open)", "  if (!a.open)"),
-    ("aside", "copying_out.cpp", "safe_after(a, n, a.open ? claim : 0, budget_)", "a.open"),
+    ("aside", "copying_out.cpp", "a.open || memory_waiters_.empty()", "a.open"),
     ("aside", "aside.cpp", "o.curve.known() && ", ""),
     ("aside", "aside.cpp", " && !is_told_to_stand_aside(o)", ""),
     ("aside", "governor.cpp", "  send_aside();\n", ""),
@@ -413,7 +413,7 @@ MUTANTS = [
     (
         "clauses",
         "copying_out.cpp",
-        "return !others_open(a) || safe_after(a, n, a.open ? claim : 0, budget_);",
+        "return !others_open(a) || (in_nobodys_way && safe_after(a, n, a.open ? claim : 0, budget_));",
         "return true;",
     ),
     (
