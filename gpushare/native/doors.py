@@ -175,7 +175,7 @@ def aside_set(accounts: Iterable[int]) -> None:
 
 
 def copied_out() -> list[int]:
-    """Accounts whose memory is copied out now."""
+    """Accounts whose memory is away: copied out, or set aside with nothing that could be."""
     return of_bits(lib().gs_copied_out())
 
 

@@ -187,7 +187,7 @@ class SimulatedGovernor:
         self._shim.gs_sim_aside(self._handle, as_bits(accounts))
 
     def copied_out(self) -> list[int]:
-        """Accounts whose memory is copied out now."""
+        """Accounts whose memory is away, as `doors.copied_out` says."""
         return of_bits(self._shim.gs_sim_copied_out(self._handle))
 
     def split(self, split_bytes: int) -> None:

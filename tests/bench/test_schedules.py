@@ -28,3 +28,10 @@ def test_what_is_counted_comes_up(wrong: bool, count: int, also: Iterable[str]) 
 
 def test_a_seed_tells_a_schedule() -> None:
     assert schedules.schedule(7, "random", False) == schedules.schedule(7, "random", False)
+
+
+@pytest.mark.parametrize("policy", ["zico", "waterwave"])
+def test_who_left_for_others_does_not_come_back_before_them(policy: str) -> None:
+    """As its door alone would have let it: it left and came back for ever, and none of the others went on."""
+    found = schedules.schedule(417, policy, True)
+    assert found["with copies out"] > 0

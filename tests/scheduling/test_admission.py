@@ -42,6 +42,16 @@ def test_of_those_that_fit_the_first_begins(waiting: list[Entrant], others: list
     assert first_to_begin(waiting, others, room) == min(fit, key=lambda w: w.standing, default=None)
 
 
+@given(waiting=entrants, others=st.lists(needs, max_size=4), at_once=st.integers(1, 5))
+def test_no_more_begin_than_were_best_at_once(
+    waiting: list[Entrant], others: list[Need], at_once: int
+) -> None:
+    """But those of which nothing is known; all would fit."""
+    may = [w for w in waiting if w.need is None or not others or len(others) < at_once]
+    found = first_to_begin(waiting, others, 1000, at_once)
+    assert found == min(may, key=lambda w: w.standing, default=None)
+
+
 class Waiting(threading.Thread):
     """A job before it begins."""
 
@@ -165,3 +175,14 @@ def test_nobody_begins_before_all_have_come() -> None:
     assert low.told.wait(5) and not low.begun.is_set()
     waits.leave("high")
     assert low.begun.wait(5)
+
+
+def test_who_would_fit_but_waits_is_told_that_fewer_are_faster() -> None:
+    at_once = 1
+    queue = Queue(lambda: 100, lambda account: Need(1, 2), at_once=lambda: at_once)
+    queue.expect(2)
+    first, second = Waiting(queue, "first", Need(1, 2)), Waiting(queue, "second", Need(1, 2), account=2)
+    assert first.begun.wait(5) and second.told.wait(5) and not second.begun.is_set()
+    assert "fewer jobs at once were found to do more than all that fit" in second.notes[0]
+    at_once = 2
+    assert second.begun.wait(5)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpushare.jobs import FAIR, ORDERS
 from gpushare.scheduling.efficiency import efficiency
-from gpushare.scheduling.fewer import FewerSearch, Found, Resident, best_number, residents
+from gpushare.scheduling.fewer import FewerSearch, Forecast, Found, Resident, best_number, residents
 from gpushare.scheduling.meter import Progress, Reading
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import POLICIES, may_set_aside
@@ -17,7 +17,7 @@ from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS, IterationCurve, J
 MIB = 1 << 20
 
 
-def forecast(by_number: Mapping[int, float]):  # type: ignore[no-untyped-def]
+def forecast(by_number: Mapping[int, float]) -> Forecast:
     return lambda accounts, modes=None: {"zico": by_number.get(len(accounts), 1.0), TURNS: 1.0}
 
 
