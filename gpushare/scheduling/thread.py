@@ -55,7 +55,7 @@ class SchedulerThread:
 
     def __init__(self, *, policy: str, order: str, split_bytes: int | None, note: Note) -> None:
         self._order = order
-        self._may_set_aside = may_set_aside(policy, order)
+        self._may_set_aside = may_set_aside(MODES.get(policy, ()), order)
         self._ranks: dict[int, int] = {}
         self._name, self._policy, self._modes = policy, POLICIES[policy], MODES.get(policy)
         self._note = note

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import cast
 
-from gpushare.jobs import FAIR
 from gpushare.native.simulation import SimulatedGovernor
 from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
@@ -15,8 +14,8 @@ from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import LOOK_S, Pace
-from gpushare.scheduling.policies import OF_MODE, Policy
-from gpushare.scheduling.snapshot import FEWER, IterationCurve, JobState, Permit, Snapshot, from_measured
+from gpushare.scheduling.policies import OF_MODE, Policy, may_set_aside
+from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
@@ -51,7 +50,7 @@ class Planner:
         self._ranks: dict[int, int] = {}
         self._pace = Pace()
         self._aside: frozenset[int] = frozenset()
-        self._may_set_aside = FEWER in modes and rules.order != FAIR
+        self._may_set_aside = may_set_aside(modes, rules.order)
         self._planned: tuple[int, str | None, frozenset[int]] | None = None
         self._planned_for: tuple[str | None, tuple[int, ...], int, frozenset[int]] | None = None
         self._planned_s = 0.0

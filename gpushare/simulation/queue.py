@@ -27,9 +27,8 @@ class Queue:
         self._governor, self._queues, self._held, self._at_once = governor, queues(policy), held, at_once
         self._waiting: list[Runner] = []
         self._came = 0
-        self._in_vain: tuple[int, int, int, int | None] | None = (
-            None  # what there was when nobody could be begun
-        )
+        # What there was when nobody could be begun.
+        self._in_vain: tuple[int, int, int, int | None] | None = None
 
     def enter(self, runner: Runner, now_s: float) -> None:
         """It has come."""

@@ -11,7 +11,7 @@ from gpushare.scheduling.efficiency import efficiency
 from gpushare.scheduling.fewer import FewerSearch, Forecast, Found, Resident, best_number, residents
 from gpushare.scheduling.meter import Progress, Reading
 from gpushare.scheduling.pace import Pace
-from gpushare.scheduling.policies import POLICIES, may_set_aside
+from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
 from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS, IterationCurve, JobState
 
 MIB = 1 << 20
@@ -76,7 +76,7 @@ def test_who_goes_first_is_by_rank_and_then_by_who_came_first() -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_jobs_are_set_aside_under_auto_but_not_where_each_has_its_fair_share(order: str) -> None:
-    assert [name for name in POLICIES if may_set_aside(name, order)] == ([] if order == FAIR else ["auto"])
+    assert [name for name in POLICIES if may_set_aside(MODES.get(name, ()), order)] == ([] if order == FAIR else ["auto"])
 
 
 def test_what_is_believed_is_as_wrong_as_curves_were() -> None:

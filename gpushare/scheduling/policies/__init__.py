@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gpushare.jobs import FAIR
 from gpushare.scheduling.policies.auto import AUTO_MODES, auto
 from gpushare.scheduling.policies.base import Policy
@@ -31,9 +33,9 @@ MODES: dict[str, tuple[str, ...]] = {
 }
 
 
-def may_set_aside(policy: str, order: str) -> bool:
-    """Whether jobs may be set aside under this policy; those that have a fair share each are not."""
-    return FEWER in MODES.get(policy, ()) and order != FAIR
+def may_set_aside(modes: Collection[str], order: str) -> bool:
+    """Whether jobs may be set aside where these are to choose among; those that have a fair share each are not."""
+    return FEWER in modes and order != FAIR
 
 
 # What a mode permits is what a policy does.
