@@ -82,6 +82,7 @@ def _command(tools: Toolchain, folder: Path) -> list[str]:
         f"-L{tools.torch_libraries}",
         f"-Wl,-rpath,{tools.torch_libraries}",
         *_LIBRARIES,
+        *tools.cxx_library,
     ]
 
 

@@ -35,6 +35,9 @@ class Toolchain:
     torch_libraries: Path
     cuda_include: Path
     cuda_libraries_include: tuple[Path, ...] = ()  # looked at last; of cuBLAS and others, if they are there
+    cxx_library: tuple[
+        str, ...
+    ] = ()  # arguments that name the C++ library, where the compiler would take another
 
     @property
     def missing_headers(self) -> tuple[str, ...]:
@@ -63,7 +66,15 @@ def find() -> Toolchain:
     libraries = _wheels(folder.parent)
     # CCCL's headers (nv/target, for cuda_fp16.h) have a folder of their own since CUDA 13, which nvcc knows.
     libraries += [at for at in (one / "cccl" for one in (cuda, *libraries)) if at.is_dir()]
-    return Toolchain(compiler, _version(compiler), folder / "include", folder / "lib", cuda, tuple(libraries))
+    return Toolchain(
+        compiler,
+        _said(compiler, "--version"),
+        folder / "include",
+        folder / "lib",
+        cuda,
+        tuple(libraries),
+        _cxx_library(compiler),
+    )
 
 
 def _compiler() -> str:
@@ -76,12 +87,21 @@ def _compiler() -> str:
     raise BridgeError(f"there is no C++ compiler: {what}; install g++ 11 or later, or set CXX")
 
 
-def _version(compiler: str) -> str:
+def _said(compiler: str, question: str) -> str:
+    """The first line of the answer."""
     try:
-        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        said = subprocess.run([compiler, question], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise BridgeError(f"the C++ compiler {compiler} does not run: {error}; set CXX to another") from error
     return said.stdout.partition("\n")[0]
+
+
+def _cxx_library(compiler: str) -> tuple[str, ...]:
+    """Torch's exceptions are of the C++ library that torch has loaded. A compiler that was moved away from its
+    system does not find that one, and would put the archive's code into the bridge.
+    """
+    found = os.path.isabs(_said(compiler, "-print-file-name=libstdc++.so"))
+    return () if found else ("-l:libstdc++.so.6",)
 
 
 def cuda_include() -> Path:

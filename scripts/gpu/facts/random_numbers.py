@@ -60,15 +60,19 @@ def recurrent_dropout_is_outside_the_generators(seen: Seen) -> None:
     ready()
     network, data = recurrent(), torch.randn(16, 8, 64, device="cuda")
 
-    def drawn() -> Any:
-        torch.cuda.manual_seed(1)
+    def drawn(seed: int | None = 1) -> Any:
+        if seed is not None:
+            torch.cuda.manual_seed(seed)
         made = network(data)[0].detach().clone()
         torch.cuda.synchronize()
         return made
 
     first, second = drawn(), drawn()
     (elsewhere,) = in_threads(drawn)
+    others = {"unseeded": drawn(None), "of_another_seed": drawn(2), "evaluated": network.eval()(data)[0]}
     seen.figure("second_equals_first", torch.equal(first, second))
     seen.figure("in_another_thread_equals_first", torch.equal(first, elsewhere))
     seen.figure("in_another_thread_equals_second", torch.equal(second, elsewhere))
+    for name, numbers in others.items():
+        seen.figure(f"{name}_equals_first", torch.equal(first, numbers))
     seen.claim("the same seed gives other numbers", not torch.equal(first, second))
