@@ -1,21 +1,27 @@
 """What torch's compiler remembers of a function, per job: its compiled forms, and which sizes have varied.
 
 Both belong to code objects or to their lines in a file, which jobs share when they run one script or compile modules
-of one package. A second job would count against the first one's recompile limit, and compile for sizes of any value
-where it alone compiles for the one it has.
+of one package. A second job would count against the first one's recompile limit, compile for sizes of any value where
+it alone compiles for the one it has, and call what the first one has compiled: with `mode="reduce-overhead"` that
+replays the first one's graphs, in the first one's memory.
 """
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
+
+import torch
 
 from gpushare.isolation import context, imports
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
 _SIZES = ("_CODE_STATE", "_INIT_CODE_STATE")
+_BACKENDS = ("_TorchCompileInductorWrapper", "_TorchCompileWrapper")  # in torch's __init__.py
 _sizes: PerJob[dict[str, Any]] = PerJob({}, dict)
+_who: PerJob[object] = PerJob(object(), object)
 _pgo: Any = None
 
 
@@ -51,8 +57,34 @@ def _split_code(module: types.ModuleType) -> None:
     set_region(before)
 
 
+def _split_backends() -> None:
+    """A compiled form is found by its backend, and those of two calls of `torch.compile` are equal if they were asked
+    for the same. Before torch has regions (2.13) nothing else tells jobs apart.
+    """
+    for name in _BACKENDS:
+        if kind := getattr(torch, name, None):
+            equal_within_a_job(kind)
+
+
+def equal_within_a_job(kind: Any) -> None:
+    """Instances that different jobs have made are not equal."""
+    begin, equal = kind.__init__, kind.__eq__
+
+    @functools.wraps(begin)
+    def begin_here(self: Any, *arguments: Any, **named: Any) -> None:
+        begin(self, *arguments, **named)
+        self._of_job = _who.get()
+
+    @functools.wraps(equal)
+    def equal_here(self: Any, other: Any) -> Any:
+        return getattr(other, "_of_job", None) is self._of_job and equal(self, other)
+
+    kind.__init__, kind.__eq__ = begin_here, equal_here
+
+
 def install() -> None:
-    """Split both as soon as the compiler has been imported."""
+    """Split backends at once, all else as soon as the compiler has been imported."""
+    _split_backends()
     imports.when_imported("torch._dynamo.pgo", _split_sizes)
     imports.when_imported("torch._dynamo.eval_frame", _split_code)
 
