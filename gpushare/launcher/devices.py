@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -41,11 +42,13 @@ CPU = Device("cpu", "", 0, 0)  # of whose memory nothing was asked
 
 
 def choose(text: str) -> Device:
-    """The device that `--device` names; `auto` is the CPU until a run on a GPU has been seen to work.
+    """The device that `--device` names; `auto` is the first GPU where torch and the driver can use it, else the CPU.
 
     :raises UsageError: it is none, or the GPU can't be used, with what to do.
     """
-    if text in ("auto", "cpu"):
+    if text == "auto":
+        return _first_gpu() or choose("cpu")
+    if text == "cpu":
         memory = psutil.virtual_memory()
         return Device("cpu", "", memory.available, memory.total)
     kind, colon, number = text.partition(":")
@@ -57,12 +60,22 @@ def choose(text: str) -> Device:
 
 def unmanaged_gpu(device: Device) -> str | None:
     """What to tell where a run is on the CPU, but its scripts could use a GPU."""
-    if device.model or not _DRIVER.exists() or not _built_for_cuda():
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    if device.model or hidden or not _DRIVER.exists() or not _built_for_cuda():
         return None
     return (
         "the budget is of the CPU's memory: what scripts do on this machine's GPU is outside it and not coordinated; "
-        "--device cuda is experimental"
+        "--device cuda does that, or says why it can't"
     )
+
+
+def _first_gpu() -> Device | None:
+    """None where there is none; why one that is there can't be used, `--device cuda` tells (see `unmanaged_gpu`)."""
+    if not _DRIVER.exists() or not _built_for_cuda():
+        return None
+    with contextlib.suppress(UsageError):
+        return _gpu("cuda", 0)
+    return None
 
 
 def _built_for_cuda() -> bool:

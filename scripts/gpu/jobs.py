@@ -61,6 +61,11 @@ CASES = (
     Case(
         "random_numbers", f"seeds and states beside dropout: {EQUAL}", ("random_numbers.py", "perceptron.py")
     ),
+    Case(
+        "recurrent",
+        f"two recurrent networks with cuDNN's dropout: {EQUAL}",
+        ("recurrent.py", "recurrent.py --seed 3"),
+    ),
     Case("twice", f"one script with two seeds: {EQUAL}", ("random_numbers.py", "random_numbers.py --seed 7")),
     Case(
         "streams",

@@ -20,6 +20,9 @@ LIMIT_S = 45.0
 ENOUGH_S = 30.0  # with less, that it has not ended says nothing
 # Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
 WORKSPACES = ":16:8"
+# Where a Python's packages have no compiled code beside them and can't be written, each process would compile all that
+# it imports: most of the time of a short one.
+COMPILED = Path(__file__).parent.parent.parent / "build" / "gpu-check" / "pycache"
 _running: set[subprocess.Popen[bytes]] = set()
 PROCESSORS_EACH = 2  # imports and the libraries' start take most of a short process's time
 MOST_AT_ONCE = 8  # their memory is the device's as well
@@ -69,7 +72,8 @@ def started(
     If it does not end, those of its processes that can are asked for their threads' stacks before they are killed.
     """
     left = max(0.0, min(limit_s, deadline - stacks.WRITTEN_S - time.monotonic()))
-    fixed = {"CUBLAS_WORKSPACE_CONFIG": WORKSPACES, "PYTHONPATH": path, **(environment or {})}
+    fixed = {"CUBLAS_WORKSPACE_CONFIG": WORKSPACES, "PYTHONPATH": path}
+    fixed |= {"PYTHONPYCACHEPREFIX": str(COMPILED), **(environment or {})}
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state,
         tempfile.TemporaryFile() as out,

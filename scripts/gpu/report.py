@@ -10,6 +10,8 @@ from typing import Any
 
 from .runner import Row
 
+ROOT = Path(__file__).parent.parent.parent
+
 
 class Report:
     """Of one part, which is to have `expected` rows."""
@@ -43,9 +45,9 @@ class Report:
 
 
 def replace(folder: Path, name: str, text: str) -> None:
-    """The file as a whole: nobody sees half of it."""
+    """The file as a whole: nobody sees half of it. Paths are the tree's, wherever that lies."""
     unfinished = folder / f".{name}.new"
-    unfinished.write_text(text)
+    unfinished.write_text(text.replace(f"{ROOT}/", ""))
     os.replace(unfinished, folder / name)
 
 

@@ -191,7 +191,7 @@ def test_the_shim_is_built_once_and_before_what_needs_it(
     told = checked(tmp_path)
     assert list(told) == ["facts", "build", "jobs", "bench"] and built == [1]
     assert told["facts"]["true"] == 1
-    assert "the shim was not built: exit code 1" in told["bench"]["not true"][0]["told"]
+    assert "the shim was not built, see shim_builds" in told["bench"]["not true"][0]["told"]
 
 
 def test_all_parts_are_there_and_leave_the_benchmark_last() -> None:

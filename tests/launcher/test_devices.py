@@ -40,11 +40,16 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["auto", "cpu"])
-def test_auto_is_the_cpu(text: str, cuda: None) -> None:
-    device = devices.choose(text)
+def test_the_cpu(cuda: None) -> None:
+    device = devices.choose("cpu")
     assert (device.label, device.kind, device.described) == ("cpu", "cpu", "cpu")
     assert 0 < device.free_bytes <= device.total_bytes
+
+
+def test_auto_asks_no_driver_without_a_torch_for_cuda(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_DRIVER", driver)
+    monkeypatch.setattr(gpus, "ask", None)
+    assert devices.choose("auto").label == "cpu"
 
 
 @pytest.mark.parametrize("text", ["gpu", "cuda:", "cuda:x", "cuda:-1", "CUDA", "cpu:0", ""])
@@ -65,6 +70,26 @@ class TestWithTorchForCuda:
         assert device.kind == "cuda a GPU on paper"
         assert device.described == "cuda:1 (a GPU on paper)"
         assert devices.choose("cuda").label == "cuda:0"
+
+    def test_auto_is_the_first_gpu(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        monkeypatch.setenv("DRIVER_COUNT", "2")
+        assert devices.choose("auto") == devices.choose("cuda:0")
+
+    def test_auto_is_the_cpu_where_no_gpu_can_be_used(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(devices, "_DRIVER", tmp_path / "none")
+        assert devices.choose("auto").label == "cpu"
+        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        monkeypatch.setenv("DRIVER_FAILS", "cuDevicePrimaryCtxRetain")
+        monkeypatch.setenv("DRIVER_RESULT", "2")
+        device = devices.choose("auto")
+        assert device.label == "cpu"
+        assert "--device cuda does that, or says why it can't" in (devices.unmanaged_gpu(device) or "")
+        for hidden in ("", "-1"):
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+            assert devices.unmanaged_gpu(device) is None
 
     def test_its_budget(self) -> None:
         device = devices.choose("cuda")

@@ -59,13 +59,14 @@ def events_of(log: AllocationLog) -> list[tuple[int, int]]:
 
 
 def compare(bench: Bench, options: str, row: Row) -> None:
-    """`python_ns` is what the loop costs by itself."""
+    """`python_ns` is what the loop costs by itself: in plain python, and in a job."""
     script = f"{shlex.quote(str(JOBS / 'allocations.py'))} --device {bench.runner.device} {options}"
     plain = told(script, lambda job: bench.runner.python([job], clock=False))
     ours = told(script, lambda job: bench.runner.gpushare([job], bench.settings.budget_bytes, clock=False))
     row.notes += sorted({run["raw_why"] for run in (plain, ours) if "raw_why" in run})
     for what in plain["empty"]:
         row.figures[f"{what} python_ns"] = plain["python"][what]
+        row.figures[f"{what} gpushare python_ns"] = ours["python"][what]
         for way in ("empty", "raw"):
             if way in plain and way in ours:
                 row.figures[f"{what} {way} plain_ns"] = plain[way][what]

@@ -160,10 +160,10 @@ def plain_allocator_breaks_cudnn_benchmark(seen: Seen) -> None:
     if not torch.backends.cudnn.is_available():
         raise CannotCheck("cuDNN is not there")
     network = torch.nn.Conv2d(8, 8, 3).cuda()
-    images = torch.randn(4, 8, 32, 32, device="cuda")
-    seen.claim("without benchmark it works", error_of(lambda: network(images)) is None)
+    small, large = (torch.randn(4, 8, size, size, device="cuda") for size in (32, 64))
+    seen.claim("without benchmark it works", error_of(lambda: network(small)) is None)
     torch.backends.cudnn.benchmark = True
-    error = error_of(lambda: network(images))
+    error = error_of(lambda: network(large))  # of another size: of the same one the plan is known by now
     seen.figure("raised", told(error))
     seen.claim("with benchmark it throws", error is not None)
     seen.claim("because of cacheInfo", "cacheInfo" in str(error))
@@ -257,7 +257,7 @@ def lock_when_allocating(seen: Seen) -> None:
 
 
 @check(
-    "A tensor is freed in the thread that drops it last, which holds the interpreter's lock.",
+    "A tensor is freed in the thread that drops it last.",
     libraries=ALLOCATOR,
 )
 def free_runs_where_a_tensor_is_dropped(seen: Seen) -> None:
@@ -272,4 +272,4 @@ def free_runs_where_a_tensor_is_dropped(seen: Seen) -> None:
     (thread,) = in_threads(drop)
     frees: list[Record] = calls.seen(FREE)
     seen.claim("one free, in the dropping thread", [call.thread for call in frees] == [thread])
-    seen.claim("with the lock held", [call.gil for call in frees] == [1])
+    seen.figure("interpreter's lock held (1) or not (0)", [call.gil for call in frees])

@@ -52,6 +52,17 @@ def thread_local_capture_bears_allocation(seen: Seen) -> None:
     seen.claim("both succeed", capture_beside(seen, "thread_local", fresh_memory))
 
 
-@check("A capture in thread_local mode is not broken by another thread's torch.cuda.synchronize().")
-def thread_local_capture_bears_synchronize(seen: Seen) -> None:
-    seen.claim("both succeed", capture_beside(seen, "thread_local", torch.cuda.synchronize))
+@check(
+    "A capture in thread_local mode too is broken by another thread's torch.cuda.synchronize(): beside a capture "
+    "nobody may wait for the device, only for streams."
+)
+def thread_local_capture_is_broken_by_synchronize(seen: Seen) -> None:
+    seen.claim(
+        "capture or synchronize fails", not capture_beside(seen, "thread_local", torch.cuda.synchronize)
+    )
+
+
+@check("A capture in thread_local mode is not broken by another thread that waits for a stream of its own.")
+def thread_local_capture_bears_a_wait_for_a_stream(seen: Seen) -> None:
+    stream = torch.cuda.Stream()
+    seen.claim("both succeed", capture_beside(seen, "thread_local", stream.synchronize))

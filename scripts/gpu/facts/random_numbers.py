@@ -51,10 +51,10 @@ def recurrent() -> Any:
 
 
 @check(
-    "The dropout of cuDNN's recurrent networks has one state per process and device, outside the generators: the same "
-    "seed doesn't bring the same numbers back.",
+    "The dropout of cuDNN's recurrent networks follows the device's generator: the same seed brings the same numbers "
+    "back, in any thread, and nothing else does.",
 )
-def recurrent_dropout_is_outside_the_generators(seen: Seen) -> None:
+def recurrent_dropout_follows_the_generator(seen: Seen) -> None:
     if not torch.backends.cudnn.is_available():
         raise CannotCheck("cuDNN is not there")
     ready()
@@ -67,12 +67,14 @@ def recurrent_dropout_is_outside_the_generators(seen: Seen) -> None:
         torch.cuda.synchronize()
         return made
 
-    first, second = drawn(), drawn()
+    first, again = drawn(), drawn()
     (elsewhere,) = in_threads(drawn)
-    others = {"unseeded": drawn(None), "of_another_seed": drawn(2), "evaluated": network.eval()(data)[0]}
-    seen.figure("second_equals_first", torch.equal(first, second))
-    seen.figure("in_another_thread_equals_first", torch.equal(first, elsewhere))
-    seen.figure("in_another_thread_equals_second", torch.equal(second, elsewhere))
+    others = {
+        "without a seed": drawn(None),
+        "of another seed": drawn(2),
+        "evaluated": network.eval()(data)[0],
+    }
+    seen.claim("the same seed gives the same numbers", torch.equal(first, again))
+    seen.claim("in another thread too", torch.equal(first, elsewhere))
     for name, numbers in others.items():
-        seen.figure(f"{name}_equals_first", torch.equal(first, numbers))
-    seen.claim("the same seed gives other numbers", not torch.equal(first, second))
+        seen.claim(f"{name} they are others", not torch.equal(first, numbers))
