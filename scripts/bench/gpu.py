@@ -16,7 +16,7 @@ batch         the largest batch of two copies together, over the largest alone i
 budgets       the pairs at the other budgets
 
 Waits on the device are counted (`device_waits`), not timed. Each row has its commands. NAME.json and NAME.md are
-written after each row; what can't be measured says why. Not yet run on a GPU.
+written after each row; what can't be measured says why.
 """
 
 import argparse
