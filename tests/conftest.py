@@ -69,9 +69,12 @@ def outgrow(*, first: str, at_ten: str) -> str:
     return _OUTGROW.replace("#FIRST", first).replace("#AT_TEN", at_ten)
 
 
-def environment(home: Path) -> dict[str, str]:
+def environment(home: Path, *, gpus: bool = False) -> dict[str, str]:
+    """Without GPUs what asks for no device, gpushare and scripts, is on the CPU wherever the tests run."""
     # One thread and one code path of MKL.
     fixed = {"OMP_NUM_THREADS": "1", "MKL_CBWR": "COMPATIBLE", "HOME": str(home)}
+    if not gpus:
+        fixed["CUDA_VISIBLE_DEVICES"] = ""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
     return {**kept, **fixed, "XDG_STATE_HOME": str(home / "state"), "XDG_CACHE_HOME": str(home / "cache")}
 

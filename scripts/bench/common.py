@@ -38,6 +38,7 @@ def environment(threads: int | None, home: Path, extra: dict[str, str] | None = 
     return {**env, **(extra or {})}
 
 
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # what is measured on the CPU stays there where there is a GPU
 Mapping = tuple[int, int, int]  # begin, end, resident bytes
 
 
@@ -99,7 +100,8 @@ def run_gpushare(
         command = [GPUSHARE, "run", *jobs, "--budget", str(budget_bytes), "--summary", str(summary), *options]
         start = time.monotonic()
         with (home / "out").open("wb") as out:
-            process = subprocess.Popen(command, env=environment(threads, home, extra), stdout=out, stderr=out)
+            env = environment(threads, home, {**NO_GPU, **(extra or {})})
+            process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
             samples = watch(process) if sample else []
             observe(process)
             status = process.wait()
@@ -115,7 +117,7 @@ def run_gpushare(
 def run_plain(job: str, threads: int | None, extra: dict[str, str] | None = None) -> tuple[float, str]:
     """Seconds and stdout of a script under plain python."""
     with tempfile.TemporaryDirectory() as folder:
-        env = environment(threads, Path(folder), extra)
+        env = environment(threads, Path(folder), {**NO_GPU, **(extra or {})})
         start = time.monotonic()
         done = subprocess.run(
             [sys.executable, *job.split()], env=env, check=True, capture_output=True, text=True

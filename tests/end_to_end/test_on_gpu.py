@@ -45,7 +45,7 @@ class Gpu:
         (self.folder / "cache" / "gpushare" / "bridge").symlink_to(kept)
 
     def start(self, command: list[str]) -> subprocess.Popen[str]:
-        fixed = {**environment(self.folder), "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+        fixed = {**environment(self.folder, gpus=True), "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(command, cwd=self.folder, env=fixed, text=True, **pipes)
 
