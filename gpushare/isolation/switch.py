@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from gpushare.isolation import context
 
+# Torch's compiler sets some while it is at work: nobody has asked for that, and it is over when it has compiled, or, as
+# a higher recursion limit, nobody's concern.
+_COMPILER = ("torch._dynamo.", "torch._functorch.", "torch._inductor.")
+_NEAR = 8  # frames between a setter and who wants it set
 live: list[context.JobContext] = []  # jobs whose wishes count
 _all: list[Switch] = []
 
@@ -22,6 +28,18 @@ def enter(job: context.JobContext) -> None:
 def leave(job: context.JobContext) -> None:
     """They no longer do."""
     live.remove(job)
+
+
+def _set_by_compiler() -> bool:
+    """Whether a module of torch's compiler is near among the callers."""
+    frame: types.FrameType | None = sys._getframe(1)
+    for _ in range(_NEAR):
+        if frame is None:
+            break
+        if str(frame.f_globals.get("__name__")).startswith(_COMPILER):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Switch:
@@ -47,7 +65,7 @@ class Switch:
         """As the setter; tells the first time that jobs disagree."""
         result = self._setter(*args, **kwargs)
         job = context.current()
-        if job and context.in_host():
+        if job and context.in_host() and not _set_by_compiler():
             self._wanted[job] = self._getter()
             self._tell(job)
         return result

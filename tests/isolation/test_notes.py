@@ -196,3 +196,27 @@ def test_what_torch_logs_goes_to_the_job_that_caused_it(gpushare: Run, tmp_path:
     assert done.returncode == 0, done.stderr
     assert "seen" in (tmp_path / "logs" / "logs_it.err").read_text()
     assert "seen" not in (tmp_path / "logs" / "host.log").read_text()
+
+
+COMPILES = """
+import pathlib, sys, time, torch
+asks = len(sys.argv) > 1
+if asks:
+    torch.autograd.set_detect_anomaly(True)
+    pathlib.Path("asked").touch()
+model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")
+model(torch.ones(4, 8)).sum().backward()
+exec("import sys; sys.setrecursionlimit(2000)", {"__name__": "torch._inductor.compile_fx"})
+while pathlib.Path("one asks").exists() and not pathlib.Path("asked").exists():
+    time.sleep(0.01)
+"""
+
+
+def test_what_torchs_compiler_sets_is_no_jobs_wish(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "compiles.py").write_text(COMPILES)
+    done = gpushare("run", "compiles.py", "compiles.py")
+    assert done.returncode == 0 and " sets " not in done.stderr, done.stderr
+    (tmp_path / "one asks").touch()
+    done = gpushare("run", "compiles.py", "compiles.py asks")
+    assert done.returncode == 0 and "compiles-2 sets anomaly detection to True" in done.stderr, done.stderr
+    assert "recursion limit" not in done.stderr
