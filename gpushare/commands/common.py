@@ -43,7 +43,7 @@ device_option = click.option(
     "--device",
     default="auto",
     show_default=True,
-    help="Whose memory is shared: auto (the first GPU that can be used, else the CPU), cpu or cuda[:N].",
+    help="Whose memory is shared: auto (the first GPU that the driver has, else the CPU), cpu or cuda[:N].",
 )
 
 order_option = click.option(

@@ -2,13 +2,14 @@
 
 Both belong to code objects or to their lines in a file, which jobs share when they run one script or compile modules
 of one package. A second job would count against the first one's recompile limit, compile for sizes of any value where
-it alone compiles for the one it has, and call what the first one has compiled: with `mode="reduce-overhead"` that
-replays the first one's graphs, in the first one's memory.
+it alone compiles for the one it has, and with `mode="reduce-overhead"` replay the first one's graphs, in its memory.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import sys
 import types
 from typing import Any
 
@@ -21,7 +22,9 @@ from gpushare.native import shim
 _SIZES = ("_CODE_STATE", "_INIT_CODE_STATE")
 _BACKENDS = ("_TorchCompileInductorWrapper", "_TorchCompileWrapper")  # in torch's __init__.py
 _sizes: PerJob[dict[str, Any]] = PerJob({}, dict)
-_who: PerJob[object] = PerJob(object(), object)
+_numbers = itertools.count(1)
+_number: PerJob[int] = PerJob(0, lambda: next(_numbers))  # of the job
+_EVAL_FRAME: Any = torch._C._dynamo.eval_frame
 _pgo: Any = None
 
 
@@ -58,28 +61,46 @@ def _split_code(module: types.ModuleType) -> None:
 
 
 def _split_backends() -> None:
-    """A compiled form is found by its backend, and those of two calls of `torch.compile` are equal if they were asked
-    for the same. Before torch has regions (2.13) nothing else tells jobs apart.
+    """Before torch has regions (2.13). A compiled form is found by its backend, and those of two calls of
+    `torch.compile` are equal if they were asked for the same.
     """
+    if hasattr(_EVAL_FRAME, "set_eval_frame_isolate_recompiles_id"):
+        return
     for name in _BACKENDS:
         if kind := getattr(torch, name, None):
             equal_within_a_job(kind)
 
 
 def equal_within_a_job(kind: Any) -> None:
-    """Instances that different jobs have made are not equal."""
+    """Instances that record graphs are not equal if different jobs have made them. Copies are equal to theirs.
+
+    Others may be: who calls a form of another job's then computes the same, and has not compiled it again.
+    """
     begin, equal = kind.__init__, kind.__eq__
 
     @functools.wraps(begin)
     def begin_here(self: Any, *arguments: Any, **named: Any) -> None:
         begin(self, *arguments, **named)
-        self._of_job = _who.get()
+        self._of_job = _number.get()
 
     @functools.wraps(equal)
     def equal_here(self: Any, other: Any) -> Any:
-        return getattr(other, "_of_job", None) is self._of_job and equal(self, other)
+        same: bool = equal(self, other)
+        return same and (not _records_graphs(self) or _job_of(self) == _job_of(other))
 
     kind.__init__, kind.__eq__ = begin_here, equal_here
+
+
+def _job_of(backend: Any) -> int:
+    number: int = getattr(backend, "_of_job", 0)
+    return number
+
+
+def _records_graphs(backend: Any) -> bool:
+    """With inductor's graph trees, which are a job's."""
+    inductor: Any = sys.modules.get("torch._inductor.config")
+    asked = getattr(backend, "config", {}).get("triton.cudagraphs")
+    return bool(asked or backend.compiler_name == "cudagraphs" or (inductor and inductor.triton.cudagraphs))
 
 
 def install() -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 from gpushare.isolation import context
 
-# Torch's compiler sets some while it is at work: nobody has asked for that, and it is over when it has compiled, or, as
-# a higher recursion limit, nobody's concern.
-_COMPILER = ("torch._dynamo.", "torch._functorch.", "torch._inductor.")
-_NEAR = 8  # frames between a setter and who wants it set
+# Torch's compiler sets some while it is at work. Nobody has asked for that, so nobody is told.
+_COMPILER = ("torch._functorch.", "torch._inductor.")
+_BETWEEN = ("gpushare.", "torch.autograd.")  # modules through whose functions a setter is called
 live: list[context.JobContext] = []  # jobs whose wishes count
 _all: list[Switch] = []
 
@@ -31,15 +30,15 @@ def leave(job: context.JobContext) -> None:
 
 
 def _set_by_compiler() -> bool:
-    """Whether a module of torch's compiler is near among the callers."""
+    """Whether who calls a setter, or a function that does, is a module of torch's compiler."""
     frame: types.FrameType | None = sys._getframe(1)
-    for _ in range(_NEAR):
-        if frame is None:
-            break
-        if str(frame.f_globals.get("__name__")).startswith(_COMPILER):
-            return True
+    while frame and _name(frame).startswith(_BETWEEN):
         frame = frame.f_back
-    return False
+    return frame is not None and _name(frame).startswith(_COMPILER)
+
+
+def _name(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 class Switch:
@@ -58,6 +57,7 @@ class Switch:
         self.title, self._setter, self._getter, self._restore = title, setter, getter, restore or setter
         self.host = getter()
         self._wanted: dict[context.JobContext, Any] = {}
+        self._unasked: set[context.JobContext] = set()  # for whom the compiler has set it
         self._told = False
         _all.append(self)
 
@@ -65,9 +65,12 @@ class Switch:
         """As the setter; tells the first time that jobs disagree."""
         result = self._setter(*args, **kwargs)
         job = context.current()
-        if job and context.in_host() and not _set_by_compiler():
-            self._wanted[job] = self._getter()
-            self._tell(job)
+        if job and context.in_host():
+            if _set_by_compiler():
+                self._unasked.add(job)
+            else:
+                self._wanted[job] = self._getter()
+                self._tell(job)
         return result
 
     def tell_all(self) -> None:
@@ -97,7 +100,9 @@ class Switch:
 
     def leave(self, job: context.JobContext) -> None:
         """The job's wish no longer counts."""
-        if job in self._wanted:
-            del self._wanted[job]
-            if not self._wanted and self._getter() != self.host:
-                self._restore(self.host)
+        if job not in self._wanted and job not in self._unasked:
+            return
+        self._wanted.pop(job, None)
+        self._unasked.discard(job)
+        if not self._wanted and not self._unasked and self._getter() != self.host:
+            self._restore(self.host)

@@ -15,7 +15,7 @@ from gpushare.errors import UsageError
 from gpushare.native import gpus
 
 _ELSE = "or use --device cpu"
-_DRIVER = Path("/proc/driver/nvidia/version")
+_DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/dxg"))  # the second one: a GPU of WSL
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ CPU = Device("cpu", "", 0, 0)  # of whose memory nothing was asked
 
 
 def choose(text: str) -> Device:
-    """The device that `--device` names; `auto` is the first GPU where torch and the driver can use it, else the CPU.
+    """The device that `--device` names; `auto` is the first GPU that the driver has, where torch is built for
+    CUDA, else the CPU. Whether torch can use that one the host finds out.
 
     :raises UsageError: it is none, or the GPU can't be used, with what to do.
     """
@@ -61,7 +62,7 @@ def choose(text: str) -> Device:
 def unmanaged_gpu(device: Device) -> str | None:
     """What to tell where a run is on the CPU, but its scripts could use a GPU."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    if device.model or hidden or not _DRIVER.exists() or not _built_for_cuda():
+    if device.model or hidden or not _has_driver() or not _built_for_cuda():
         return None
     return (
         "the budget is of the CPU's memory: what scripts do on this machine's GPU is outside it and not coordinated; "
@@ -71,11 +72,15 @@ def unmanaged_gpu(device: Device) -> str | None:
 
 def _first_gpu() -> Device | None:
     """None where there is none; why one that is there can't be used, `--device cuda` tells (see `unmanaged_gpu`)."""
-    if not _DRIVER.exists() or not _built_for_cuda():
+    if not _has_driver() or not _built_for_cuda():
         return None
     with contextlib.suppress(UsageError):
         return _gpu("cuda", 0)
     return None
+
+
+def _has_driver() -> bool:
+    return any(path.exists() for path in _DRIVERS)
 
 
 def _built_for_cuda() -> bool:

@@ -38,6 +38,8 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
             console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False, soft_wrap=True)
         if job["memory"]["bad_frees"]:
             console.print(_bad_frees(job), markup=False, highlight=False, soft_wrap=True)
+    if text := _beside_the_gpu(summary):
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
         f"{format_bytes(summary['budget_bytes'])}{_changed(summary)}; the pool's peak was "
@@ -46,6 +48,19 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
         soft_wrap=True,
     )
     console.print(_times(summary), highlight=False, soft_wrap=True)
+
+
+def _beside_the_gpu(summary: dict[str, Any]) -> str | None:
+    """Jobs that went well and had nothing on the run's GPU: perhaps they are scripts for the CPU."""
+    if summary["device"] == "cpu":
+        return None
+    names = [job["name"] for job in summary["jobs"] if job["status"] == "ok" and not job["held_peak_bytes"]]
+    if not names:
+        return None
+    return (
+        f"nothing was held on {summary['device']} by {', '.join(names)}: what a job has on the CPU is outside the "
+        "budget; --device cpu makes that the budget's"
+    )
 
 
 def _changed(summary: dict[str, Any]) -> str:

@@ -30,15 +30,19 @@ KEEP_PAGES = {
 }
 
 
-def environment(threads: int | None, home: Path, extra: dict[str, str] | None = None) -> dict[str, str]:
-    """An environment with a home of its own, so that no profile of an earlier run is found."""
+def environment(
+    threads: int | None, home: Path, extra: dict[str, str] | None = None, *, gpus: bool = False
+) -> dict[str, str]:
+    """An environment with a home of its own, so that no profile of an earlier run is found. Without `gpus` what is
+    measured on the CPU stays there where there is a GPU."""
     env = {**os.environ, "XDG_STATE_HOME": str(home / "state"), "XDG_CACHE_HOME": str(home / "cache")}
     if threads:
         env["OMP_NUM_THREADS"] = str(threads)
+    if not gpus:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     return {**env, **(extra or {})}
 
 
-NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # what is measured on the CPU stays there where there is a GPU
 Mapping = tuple[int, int, int]  # begin, end, resident bytes
 
 
@@ -100,7 +104,7 @@ def run_gpushare(
         command = [GPUSHARE, "run", *jobs, "--budget", str(budget_bytes), "--summary", str(summary), *options]
         start = time.monotonic()
         with (home / "out").open("wb") as out:
-            env = environment(threads, home, {**NO_GPU, **(extra or {})})
+            env = environment(threads, home, extra)
             process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
             samples = watch(process) if sample else []
             observe(process)
@@ -117,7 +121,7 @@ def run_gpushare(
 def run_plain(job: str, threads: int | None, extra: dict[str, str] | None = None) -> tuple[float, str]:
     """Seconds and stdout of a script under plain python."""
     with tempfile.TemporaryDirectory() as folder:
-        env = environment(threads, Path(folder), {**NO_GPU, **(extra or {})})
+        env = environment(threads, Path(folder), extra)
         start = time.monotonic()
         done = subprocess.run(
             [sys.executable, *job.split()], env=env, check=True, capture_output=True, text=True

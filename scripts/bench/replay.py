@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import GPUSHARE, NO_GPU, environment, write
+from common import GPUSHARE, environment, write
 from models.caching import CachingAllocator
 from models.ideal import live_peak, packed_peak
 
@@ -147,7 +147,7 @@ def record(script: Path, folder: Path) -> Path:
     """Run a workload alone with --trace; the log."""
     log = folder / f"{script.stem}.log"
     command = [GPUSHARE, "run", str(script), "--trace", str(log), "--log-dir", str(folder / "out")]
-    subprocess.run(command, env=environment(1, folder, NO_GPU), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=environment(1, folder), check=True, stdout=subprocess.DEVNULL)
     return log
 
 

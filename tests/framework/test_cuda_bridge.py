@@ -177,6 +177,34 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
         cuda_cache.compile_to(tmp_path / "file" / "bridge.so", ["true"])
 
 
+def test_a_compiler_that_finds_an_archive_only_is_told_the_library(
+    tmp_path: Path, compiler: Callable[[str], str]
+) -> None:
+    """As one that was moved away from its system."""
+    finds = {
+        name: cuda_toolchain._cxx_library(compiler(f"#!/bin/sh\necho {name}\n"))
+        for name in ("/a/b.so", "b.so")
+    }
+    assert finds == {"/a/b.so": (), "b.so": ("-l:libstdc++.so.6",)}
+    tools = Toolchain("g++", "12", tmp_path, tmp_path, tmp_path, (), finds["b.so"])
+    assert cuda_bridge.command(tools)[-1] == "-l:libstdc++.so.6"
+    source = tmp_path / "a.cpp"
+    source.write_text("#include <string>\nstd::string a() { return std::to_string(1); }\n")
+    run(
+        [
+            "g++",
+            "-shared",
+            "-fPIC",
+            str(source),
+            "-o",
+            str(tmp_path / "a.so"),
+            *finds["b.so"],
+            "-nodefaultlibs",
+        ]
+    )
+    assert "[libstdc++.so.6]" in run(["readelf", "-d", str(tmp_path / "a.so")]).stdout
+
+
 @pytest.fixture
 def cuda_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that looks as a CUDA build of torch does to whoever searches it."""

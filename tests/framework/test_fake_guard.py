@@ -3,8 +3,10 @@
 import threading
 
 import pytest
+import torch
 
 from gpushare.framework import fake_guard
+from gpushare.host import parts
 
 
 def test_one_thread_that_stays_asks_once() -> None:
@@ -34,3 +36,15 @@ def test_who_could_start_no_thread_is_told_and_the_next_one_tries_again(
             ask()
     ask()
     assert asked == [True]
+
+
+@pytest.mark.parametrize("cuda", [None, "13.0"])
+def test_it_is_replaced_in_a_torch_for_cuda(cuda: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fake_guard in parts._PARTS
+    asked: list[bool] = []
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(torch._C, "_ensureCUDADeviceGuardSet", lambda: asked.append(True))
+    fake_guard.install()
+    torch._C._ensureCUDADeviceGuardSet()
+    torch._C._ensureCUDADeviceGuardSet()
+    assert len(asked) == (2 if cuda is None else 1)

@@ -34,21 +34,6 @@ plain = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 9)), backend="eager
 if sys.argv[1] == "more":
     plain(torch.ones(2, 4))
 """
-# A list of torch's, which jobs share, says what the first one made.
-BACKENDS = """
-import pathlib, sys, time, torch
-from torch.nn.modules import __all__ as shared
-first = len(sys.argv) > 1
-while not first and not pathlib.Path("made").exists():
-    time.sleep(0.005)
-theirs = [] if first else shared.pop()
-made = [torch._TorchCompileInductorWrapper("default", None, None) for _ in range(2)]
-made += [torch._TorchCompileWrapper("eager", None, None, None) for _ in range(2)]
-print([[one == other for other in made] for one in made])
-print(len(theirs), [one for one in made if one in theirs])
-shared.append(made)
-pathlib.Path("made").touch()
-"""
 
 
 def test_sizes_of_one_job_are_not_the_others(gpushare: Run, plain: Run, tmp_path: Path) -> None:
@@ -66,13 +51,3 @@ def test_the_recompile_limit_is_each_jobs_own(gpushare: Run, tmp_path: Path) -> 
     told = [(tmp_path / "logs" / f"models{n}.err").read_text() for n in ("", "-2", "-3")]
     assert told[:2] == ["", ""]
     assert "torch._dynamo hit config.recompile_limit (1)" in told[2]
-
-
-def test_what_one_job_has_compiled_is_not_found_by_another(gpushare: Run, tmp_path: Path) -> None:
-    """Torch finds a compiled form by its backend."""
-    (tmp_path / "backends.py").write_text(BACKENDS)
-    done = gpushare("run", "backends.py first", "backends.py", "--log-dir", "logs")
-    assert done.returncode == 0, done.stderr
-    equal = f"{[[True, True, False, False]] * 2 + [[False, False, True, True]] * 2}\n"
-    assert (tmp_path / "logs" / "backends.out").read_text() == f"{equal}0 []\n"
-    assert (tmp_path / "logs" / "backends-2.out").read_text() == f"{equal}4 []\n"

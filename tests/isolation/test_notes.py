@@ -201,11 +201,14 @@ def test_what_torch_logs_goes_to_the_job_that_caused_it(gpushare: Run, tmp_path:
 COMPILES = """
 import pathlib, sys, time, torch
 asks = len(sys.argv) > 1
-if asks:
+if asks and sys.argv[1] == "first":
     torch.autograd.set_detect_anomaly(True)
     pathlib.Path("asked").touch()
 model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")
 model(torch.ones(4, 8)).sum().backward()
+if asks and sys.argv[1] == "outside":
+    torch.compiler.disable(torch.autograd.set_detect_anomaly)(True)
+    pathlib.Path("asked").touch()
 exec("import sys; sys.setrecursionlimit(2000)", {"__name__": "torch._inductor.compile_fx"})
 while pathlib.Path("one asks").exists() and not pathlib.Path("asked").exists():
     time.sleep(0.01)
@@ -217,6 +220,10 @@ def test_what_torchs_compiler_sets_is_no_jobs_wish(gpushare: Run, tmp_path: Path
     done = gpushare("run", "compiles.py", "compiles.py")
     assert done.returncode == 0 and " sets " not in done.stderr, done.stderr
     (tmp_path / "one asks").touch()
-    done = gpushare("run", "compiles.py", "compiles.py asks")
-    assert done.returncode == 0 and "compiles-2 sets anomaly detection to True" in done.stderr, done.stderr
-    assert "recursion limit" not in done.stderr
+    for when in ("first", "outside"):
+        (tmp_path / "asked").unlink(missing_ok=True)
+        done = gpushare("run", "compiles.py", f"compiles.py {when}")
+        assert done.returncode == 0 and "compiles-2 sets anomaly detection to True" in done.stderr, (
+            done.stderr
+        )
+        assert "recursion limit" not in done.stderr

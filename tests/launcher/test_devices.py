@@ -47,7 +47,8 @@ def test_the_cpu(cuda: None) -> None:
 
 
 def test_auto_asks_no_driver_without_a_torch_for_cuda(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_DRIVER", driver)
+    monkeypatch.setattr(devices, "_DRIVERS", (driver,))
+    monkeypatch.setattr(devices, "_built_for_cuda", lambda: False)
     monkeypatch.setattr(gpus, "ask", None)
     assert devices.choose("auto").label == "cpu"
 
@@ -57,7 +58,8 @@ def test_what_is_no_device(text: str) -> None:
     assert refusal(text) == f"--device must be auto, cpu or cuda[:N], but got {text!r}"
 
 
-def test_a_torch_without_cuda(driver: Path) -> None:
+def test_a_torch_without_cuda(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_built_for_cuda", lambda: False)
     assert "is built without CUDA; install one with it" in refusal("cuda")
 
 
@@ -72,16 +74,16 @@ class TestWithTorchForCuda:
         assert devices.choose("cuda").label == "cuda:0"
 
     def test_auto_is_the_first_gpu(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        monkeypatch.setattr(devices, "_DRIVERS", (tmp_path,))
         monkeypatch.setenv("DRIVER_COUNT", "2")
         assert devices.choose("auto") == devices.choose("cuda:0")
 
     def test_auto_is_the_cpu_where_no_gpu_can_be_used(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(devices, "_DRIVER", tmp_path / "none")
+        monkeypatch.setattr(devices, "_DRIVERS", (tmp_path / "none",))
         assert devices.choose("auto").label == "cpu"
-        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        monkeypatch.setattr(devices, "_DRIVERS", (tmp_path,))
         monkeypatch.setenv("DRIVER_FAILS", "cuDevicePrimaryCtxRetain")
         monkeypatch.setenv("DRIVER_RESULT", "2")
         device = devices.choose("auto")
@@ -133,9 +135,9 @@ class TestWithTorchForCuda:
 
     def test_a_gpu_outside_the_budget_is_told(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         cpu = devices.choose("cpu")
-        monkeypatch.setattr(devices, "_DRIVER", tmp_path / "none")
+        monkeypatch.setattr(devices, "_DRIVERS", (tmp_path / "none",))
         assert devices.unmanaged_gpu(cpu) is None
-        monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+        monkeypatch.setattr(devices, "_DRIVERS", (tmp_path,))
         assert "outside it and not coordinated" in (devices.unmanaged_gpu(cpu) or "")
         assert devices.unmanaged_gpu(devices.choose("cuda")) is None
 

@@ -170,6 +170,21 @@ def test_a_gpu_is_shown(memory: int) -> None:
     assert "all took 6.0 s (zico, cuda:1 (a GPU))" in console.export_text()
 
 
+@pytest.mark.parametrize(
+    ("device", "status", "told"), [("cuda:0", "ok", True), ("cuda:0", "failed", False), ("cpu", "ok", False)]
+)
+def test_who_had_nothing_on_the_gpu_is_told(memory: int, device: str, status: str, told: bool) -> None:
+    fill(memory)
+    results = [JobResult(name, name, status, 0, None, account) for name, account in (("a", 1), ("b", 2))]
+    summary = build_summary(
+        Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0, device=device
+    )
+    summary["jobs"][0]["held_peak_bytes"], summary["jobs"][1]["held_peak_bytes"] = 0, MIB
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    assert ("nothing was held on cuda:0 by a: what a job has on the CPU" in console.export_text()) is told
+
+
 def test_summary_has_its_figures(memory: int) -> None:
     fill(memory)
     results = [JobResult("a", "a.py", "ok", 0, None, 1), JobResult("b", "b.py", "failed", 3, "why", 2)]

@@ -125,7 +125,7 @@ class Runner:
         if left < LEAST_S:
             raise NoTimeLeft
         self.lines.append(_shown(commands, extra))
-        env = environment(None, folder, dict(extra or {}))
+        env = environment(None, folder, dict(extra or {}), gpus=True)
         processes: list[subprocess.Popen[bytes]] = []
         try:
             for k, command in enumerate(commands):
