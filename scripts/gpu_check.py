@@ -15,8 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpu import facts, machine, processes, whole
-from gpu.checks import checks_of
+from gpu import machine, processes, whole
 from gpu.parts import BUILD, PARTS, Given, Part
 
 TOTAL_S = 570
@@ -32,8 +31,10 @@ def arguments() -> argparse.Namespace:
             f"--{part.name}", action="store_true", help=f"{part.help} ({part.limit_s:.0f} s by default)"
         )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where check.md and check.json are written")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="of the facts these alone")
-    parser.add_argument("--list", action="store_true", help="list the facts and end")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="of facts, jobs and corpus these rows alone"
+    )
+    parser.add_argument("--list", action="store_true", help="list what --only can choose, and end")
     parser.add_argument(
         "--limit",
         nargs="+",
@@ -46,13 +47,13 @@ def arguments() -> argparse.Namespace:
     )
     given = parser.parse_args()
     given.parts = [part for part in PARTS if getattr(given, part.name)] or list(PARTS)
-    if "facts" not in [part.name for part in given.parts] and (given.only or given.list):
-        parser.error("--only and --list are about --facts")
+    known = {name for part in given.parts for name, _ in part.listed()}
+    if not known and (given.only or given.list):
+        parser.error("--only and --list are about --facts, --jobs and --corpus")
     if not given.list and not given.out:
         parser.error("--out DIR is needed: results are written there after every check")
     given.limits = limits(parser, given.limit, given.parts)
     given.total = total(parser, given.total, bool(given.limit))
-    known = {check.name for check in checks_of(facts.MODULES)}
     unknown = sorted(set(given.only or ()) - known)
     if unknown:
         parser.error(f"no such check: {', '.join(unknown)}; --list shows them")
@@ -108,9 +109,11 @@ def end_tidily(*_: object) -> None:
 def main() -> int:
     given = arguments()
     if given.list:
-        for check in checks_of(facts.MODULES):
-            if not given.only or check.name in given.only:
-                print(f"{check.rank}  {check.name}\n     {check.statement}")
+        chosen = Given(Path(), tuple(given.only or ()))
+        for part in given.parts:
+            for name, statement in part.listed():
+                if chosen.wants(name):
+                    print(f"{part.name}: {name}" + f"\n     {statement}" * bool(statement))
         return 0
     begin = time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM):

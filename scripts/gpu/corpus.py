@@ -73,28 +73,27 @@ def computes(name: str) -> bool:
     return "DEVICE" in (FOLDER / f"{name}.py").read_text()
 
 
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
 def pairs() -> list[tuple[str, str]]:
     """Each script with a different one, those that compute first; drawn anew each time, unless SEED says how."""
     draw = random.Random(os.environ.get(SEED))
     found: list[tuple[str, str]] = []
-    names = sorted(path.stem for path in FOLDER.glob("*.py"))
     for kind in (True, False):
-        drawn = [name for name in names if computes(name) is kind]
+        drawn = [name for name in names() if computes(name) is kind]
         draw.shuffle(drawn)
         found += zip(drawn[::2], drawn[1::2], strict=False)
         found += [(drawn[-1], drawn[0])] if len(drawn) % 2 else []
     return found
 
 
-def count() -> int:
-    return 2 * len(pairs())
-
-
-def run(deadline: float, why: str = "") -> Iterator[Row]:
-    """Two rows for each pair; what has no time left is not checked, and nothing is if there is a `why`."""
+def run(deadline: float, why: str, drawn: list[tuple[str, str]]) -> Iterator[Row]:
+    """Two rows for each pair that was drawn; what has no time left is not checked, nothing is if there is a `why`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(deadline=deadline, folder=Path(folder))
-        yield from run_pairs(pairs(), machine, why or jobs.missing())
+        yield from run_pairs(drawn, machine, why or jobs.missing())
 
 
 def run_pairs(pairs: list[tuple[str, str]], machine: Machine, why: str = "") -> Iterator[Row]:

@@ -13,10 +13,13 @@ from .runner import Row
 
 @dataclass
 class Given:
-    """What the command was told: where results are written, and which facts alone are checked."""
+    """What the command was told: where results are written, and which rows of some parts alone are checked."""
 
     out: Path
     only: tuple[str, ...] = ()
+
+    def wants(self, name: str) -> bool:
+        return not self.only or name in self.only
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,13 @@ class Part:
     limit_s: float
     start: Callable[[Given, float], tuple[int, Callable[[float, str], Iterator[Row]]]]
     builds: bool = True  # it needs the shim
+    listed: Callable[[], list[tuple[str, str]]] = (
+        list  # names of rows that can be chosen, with what they state
+    )
 
 
 def _facts(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
-    checks = [one for one in checks_of(facts.MODULES) if not given.only or one.name in given.only]
+    checks = [one for one in checks_of(facts.MODULES) if given.wants(one.name)]
     needed = sorted({library for check in checks for library in check.libraries})
 
     def rows(deadline: float, why: str) -> Iterator[Row]:
@@ -47,6 +53,21 @@ def _facts(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator
                 builds.abandon()
 
     return len(checks), rows
+
+
+def _listed_facts() -> list[tuple[str, str]]:
+    return [(check.name, f"{check.statement} ({check.rank})") for check in checks_of(facts.MODULES)]
+
+
+def _jobs(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    cases = tuple(case for case in jobs.CASES if given.wants(case.name))
+    return len(cases), lambda deadline, why: jobs.run(deadline, why, cases)
+
+
+def _corpus(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
+    """A script beside the one that is drawn for it."""
+    pairs = [pair for pair in corpus.pairs() if any(map(given.wants, pair))]
+    return 2 * len(pairs), lambda deadline, why: corpus.run(deadline, why, pairs)
 
 
 def _tests(_: Given, deadline: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:
@@ -83,7 +104,8 @@ PARTS = (
         "Jobs on this GPU, by the command",
         "scripts by `gpushare run`, and in plain python",
         100,
-        lambda *_: (jobs.COUNT, jobs.run),
+        _jobs,
+        listed=lambda: [(case.name, case.statement) for case in jobs.CASES],
     ),
     Part(
         "stress",
@@ -92,7 +114,15 @@ PARTS = (
         40,
         lambda *_: (stress.COUNT, stress.run),
     ),
-    Part("facts", "What is so on this GPU", "statements about CUDA and torch", 110, _facts, builds=False),
+    Part(
+        "facts",
+        "What is so on this GPU",
+        "statements about CUDA and torch",
+        110,
+        _facts,
+        builds=False,
+        listed=_listed_facts,
+    ),
     Part(
         "tests",
         "The tests that need a GPU",
@@ -105,7 +135,8 @@ PARTS = (
         "The corpus of scripts on this GPU",
         "tests/scripts, each beside a different one, against plain python",
         75,
-        lambda *_: (corpus.count(), corpus.run),
+        _corpus,
+        listed=lambda: [(name, "") for name in corpus.names()],
     ),
     Part("bench", "The benchmark on this GPU", "scripts/bench/gpu.py; the last part", 90, _bench),
 )

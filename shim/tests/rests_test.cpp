@@ -24,6 +24,8 @@
 using namespace gpushare;
 using std::chrono::milliseconds;
 
+extern "C" int lock_in_library(pthread_mutex_t* m);
+
 namespace {
 
 constexpr milliseconds kAWhile{30};
@@ -214,12 +216,17 @@ void who_is_late_may_find_the_lock() {
 
 void a_librarys_mutex_rests() {
   CHECK(gs_rests_watch_locks("no such library") == 0);
-  CHECK(gs_rests_watch_locks("") > 0);
+  CHECK(gs_rests_watch_locks("liblocking_library") > 0);
   std::mutex m;
+  auto lock_and_unlock = [&] {
+    int result = lock_in_library(m.native_handle());
+    m.unlock();
+    return result;
+  };
   m.lock();
-  CHECK(ends_while_away([&] { return m.lock(), m.unlock(), 0; }, [&] { m.unlock(); }) == 0);
+  CHECK(ends_while_away(lock_and_unlock, [&] { m.unlock(); }) == 0);
   m.lock();
-  Sleeper sleeper([&] { return m.lock(), m.unlock(), 0; });
+  Sleeper sleeper(lock_and_unlock);
   until([] { return account().resting == 1; });
   leave();
   m.unlock();
@@ -241,8 +248,8 @@ void errors_of_mutexes_are_told() {
   CHECK(pthread_mutex_init(&m, &kind) == 0);
   Sleeper sleeper([&] {
     errno = ETIMEDOUT;
-    CHECK(pthread_mutex_lock(&m) == 0);
-    return pthread_mutex_lock(&m) + pthread_mutex_unlock(&m);
+    CHECK(lock_in_library(&m) == 0);
+    return lock_in_library(&m) + pthread_mutex_unlock(&m);
   });
   CHECK(sleeper.result() == EDEADLK && sleeper.error() == ETIMEDOUT);
 }

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
 sys.path.append(str(Path(__file__).parent))
 from gpu import facts, libraries, programs
 from gpu.checks import Check, checks_of
+from gpu.parts import PARTS, Given
 from gpu.report import Report, table
 from gpu.runner import Row, run
 
@@ -168,6 +169,18 @@ def test_facts_are_listed_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+def test_rows_can_be_chosen() -> None:
+    done = gpu_check("--jobs", "--corpus", "--facts", "--list", "--only", "graph_trees", "compile_inductor")
+    assert done.returncode == 0
+    assert [line.split(": ")[0] for line in done.stdout.splitlines() if line[0] != " "] == ["jobs", "corpus"]
+    given = Given(Path(), ("graph_trees", "compile_inductor"))
+    for part, count in (("jobs", 1), ("corpus", 2), ("facts", 0)):
+        expected, start = next(one for one in PARTS if one.name == part).start(given, 0.0)
+        rows = list(start(time.monotonic() - 1, "no moon"))
+        assert (expected, len(rows)) == (count, count), part
+        assert {row.why for row in rows} <= {"no moon"}
+
+
 def test_names_are_unique_and_statements_are_sentences() -> None:
     every = checks_of(facts.MODULES)
     assert len({one.name for one in every}) == len(every)
@@ -178,7 +191,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
     ("arguments", "told"),
     [
         ((), "--out DIR is needed"),
-        (("--bridge", "--list"), "--only and --list are about --facts"),
+        (("--bridge", "--list"), "--only and --list are about --facts, --jobs and --corpus"),
         (("--facts",), "--out DIR is needed"),
         (("--bench",), "--out DIR is needed"),
         (("--facts", "--out", "x", "--limit", "0"), "--limit must be more than 0"),
@@ -189,6 +202,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
         (("--out", "x", "--limit", "moon=3"), "no such part; there are build, bridge, jobs, stress, facts"),
         (("--out", "x", "--total", "-1"), "--total must be more than 0"),
         (("--facts", "--out", "x", "--only", "nonsense"), "no such check: nonsense"),
+        (("--facts", "--out", "x", "--only", "graph_trees"), "no such check: graph_trees"),
     ],
 )
 def test_misuse(arguments: tuple[str, ...], told: str) -> None:
