@@ -85,3 +85,45 @@ def convolutional_jobs_scale(seen: Seen) -> None:
     small = total_ratio(seen, "batch 8", lambda: convolutional(8))
     large = total_ratio(seen, "batch 128", lambda: convolutional(128))
     seen.claim("more than 1.05 of one, in one of the sizes", max(small, large) > 1.05)
+
+
+SMALL, LARGE = 400, 200  # kernels
+SIDE = 8192  # of the matrices whose product fills a device
+
+
+def beside_large_kernels_s(priority: int | None) -> float:
+    """Seconds that many small kernels take, one behind the other; beside a queue of large ones where there is a
+    priority, which is their stream's."""
+    stream, other = torch.cuda.Stream(priority=priority or 0), torch.cuda.Stream(priority=0)
+    small = torch.ones(1024, device="cuda")
+    matrix = torch.ones(SIDE, SIDE, device="cuda", dtype=torch.bfloat16)
+    product = torch.empty_like(matrix)
+    torch.mm(matrix, matrix, out=product)
+    small.add_(1)
+    torch.cuda.synchronize()
+    if priority is not None:
+        with torch.cuda.stream(other):
+            for _ in range(LARGE):
+                torch.mm(matrix, matrix, out=product)
+    begin = time.perf_counter()
+    with torch.cuda.stream(stream):
+        for _ in range(SMALL):
+            small.add_(1)
+    stream.synchronize()
+    taken = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    return taken
+
+
+@check(
+    "Small kernels on a stream of the highest priority, beside a queue of kernels that fill the device, take less than "
+    "half of the time that they take on a stream of the same priority as those.",
+    limit_s=60,
+)
+def priorities_help_small_kernels(seen: Seen) -> None:
+    ready()
+    beside_large_kernels_s(0)  # everything is loaded
+    alone, same, urgent = (beside_large_kernels_s(priority) for priority in (None, 0, -5))
+    seen.figure("seconds alone, beside large ones, with the highest priority", [alone, same, urgent])
+    seen.claim("beside large ones they take more than twice as long as alone", same > 2 * alone)
+    seen.claim("with the highest priority less than half of that", urgent < same / 2)
