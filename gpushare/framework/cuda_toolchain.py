@@ -35,9 +35,7 @@ class Toolchain:
     torch_libraries: Path
     cuda_include: Path
     cuda_libraries_include: tuple[Path, ...] = ()  # looked at last; of cuBLAS and others, if they are there
-    cxx_library: tuple[
-        str, ...
-    ] = ()  # arguments that name the C++ library, where the compiler would take another
+    cxx_library: tuple[str, ...] = ()  # arguments, where the compiler would take another one than torch's
 
     @property
     def missing_headers(self) -> tuple[str, ...]:

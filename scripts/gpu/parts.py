@@ -35,9 +35,7 @@ class Part:
     limit_s: float
     start: Callable[[Given, float], tuple[int, Callable[[float, str], Iterator[Row]]]]
     builds: bool = True  # it needs the shim
-    listed: Callable[[], list[tuple[str, str]]] = (
-        list  # names of rows that can be chosen, with what they state
-    )
+    listed: Callable[[], list[tuple[str, str]]] = list  # rows that can be chosen, with what they state
 
 
 def _facts(given: Given, _: float) -> tuple[int, Callable[[float, str], Iterator[Row]]]:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ GRAPHS = {"triton.cudagraphs": True}
 
 
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
     found = Job()
     monkeypatch.setattr(compiler_memory, "_number", found)
     before: dict[str, Any] = {name: getattr(Backend, name) for name in ("__init__", "__eq__")}
