@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_GAINS = 1.25  # a forecast: where less is to be gained noise looks like contention
+
 
 def efficiency(rates: Sequence[float]) -> float:
     """The time for one job after the other, over the time until all are done at these rates; 1 where nothing is gained.
@@ -35,3 +37,19 @@ def doubt(rates: Sequence[float], off: Sequence[float]) -> float:
     most = efficiency([rate + by for rate, by in zip(rates, off, strict=True)])
     least = efficiency([max(0.0, rate - by) for rate, by in zip(rates, off, strict=True)])
     return max(most - found, found - least)
+
+
+def serial_share(forecast: float, measured: float) -> float:
+    """The share of the work that is done as if one job ran after the other, where all else is as forecast.
+
+    As Amdahl has it: that share bounds what any number of jobs can gain. Curves leave contention out, so this is how
+    much of it there is. A forecast of hardly any gain can't tell: 0.
+    """
+    if forecast < _GAINS or measured <= 0:
+        return 0.0
+    return max(0.0, (1 / measured - 1 / forecast) / (1 - 1 / forecast))
+
+
+def slowed_down(forecast: float, serial: float) -> float:
+    """What is left of the efficiency that is forecast without contention, where this share of the work is serial."""
+    return 1 / (serial + (1 - serial) / forecast) if forecast > 0 else 0.0

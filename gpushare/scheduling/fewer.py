@@ -7,21 +7,22 @@ Of jobs of the same rank all come to be there: when one ends the next one comes,
 come first. Each is put off by that, so it must be clearly better than all else, and be so as measured
 (`scheduling.pace`).
 
-It is found by forecast. Curves leave contention out: what such a forecast was last wrong by counts for the next one.
+It is found by forecast. Curves leave contention out: what all jobs at once lose by that, as measured, limits what
+fewer of them can gain (`scheduling.efficiency`); what such a forecast was itself last wrong by counts for the next one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpushare.scheduling.efficiency import efficiency
+from gpushare.scheduling.efficiency import efficiency, slowed_down
 from gpushare.scheduling.meter import Reading
 from gpushare.scheduling.snapshot import JobState
 
-_PRICE = 1.1  # of being set aside: by so much it must be better
+_PRICE = 1.15  # of being set aside: by so much it must be better
+_UNTRIED = 1.1  # and by so much more as long as that is only believed
 _CLEARLY = 1.15  # by which fewer jobs are forecast to be better, by curves alone
 _ALIKE = 0.9  # of the best: rather more jobs at once
 _RUNS_BY = ("zico",)
@@ -29,7 +30,7 @@ _NUMBERS = 8  # of jobs at once, that are looked at
 _TURN_S = 60.0  # at least, that jobs are there or away for
 _COPY_BYTES_PER_S = 1e9
 _COPY_SHARE = 0.05  # of the time so far, and of a turn, that copying may take
-_SETTLING_S = 30.0  # at most: a job that computes all the time is never copied out, and one may never iterate
+SETTLING_S = 30.0  # at most: a job that computes all the time is never copied out, and one may never iterate
 
 
 class Forecast(Protocol):
@@ -86,6 +87,15 @@ def _of_all(together: float, at_once: int, jobs: int) -> float:
     return efficiency([together / at_once] * at_once + [0.0] * (jobs - at_once))
 
 
+def turn_s(leaving_bytes: int) -> float:
+    """How long jobs are there or away for, where so much is copied out when it ends."""
+    return max(_TURN_S, _copying_s(leaving_bytes) / _COPY_SHARE)
+
+
+def _copying_s(leaving_bytes: int) -> float:
+    return 2 * leaving_bytes / _COPY_BYTES_PER_S  # out and back
+
+
 class FewerSearch:
     """Finds the number for the jobs that are there, and keeps what was measured of it."""
 
@@ -94,10 +104,13 @@ class FewerSearch:
         self.at_once: int | None = None  # that were last there at once for being better; None: it was not
         self._found: Found | None = None
         self._searched = False
-        self._right = math.inf  # what was last measured over its forecast
+        self._right: float | None = None  # what was last measured over its forecast
         self._learned_of: frozenset[int] = frozenset()  # that and `at_once`
-        self._since_s: float | None = None  # when those set aside were told, until all is settled
-        self._leaving = False  # they are not away yet
+        self._since_s: float | None = (
+            None  # when those set aside, or to come back, were told, until all is settled
+        )
+        self._returning: frozenset[int] = frozenset()
+        self._leaving = False  # those set aside are not away yet
         self.leaving_s = 0.0  # how long it took the last time
         self._away_since_s: dict[int, float] = {}
         self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
@@ -106,12 +119,13 @@ class FewerSearch:
         """Other jobs are there, or they have become others. What was learned of jobs that are gone is no more."""
         self._found, self._searched = None, False
         if self._learned_of.isdisjoint(accounts):
-            self.at_once, self._right = None, math.inf
+            self.at_once, self._right = None, None
 
-    def find(self, residents: Sequence[Resident], forecast: Forecast, right: float) -> float | None:
+    def find(self, residents: Sequence[Resident], forecast: Forecast, serial: float) -> float | None:
         """What is believed of the mode with fewer jobs at once; None if it is not forecast to be better.
 
-        :param right: what was measured of all at once, over its forecast.
+        :param serial: the share of the work that all at once do as if one after the other, as measured. Where fewer at
+            once were measured, that tells more.
         """
         if not self._searched and len(residents) > 1:
             accounts = [resident.account for resident in self._in_order(residents)]
@@ -120,11 +134,13 @@ class FewerSearch:
             self._found, self._searched = found if better else None, True
         if self._found is None:
             return None
-        return self._found.efficiency * min(1.0, right, self._right) / _PRICE
+        if self._right is None:
+            return slowed_down(self._found.efficiency, serial) / _PRICE / _UNTRIED
+        return self._found.efficiency * min(1.0, self._right) / _PRICE
 
     def is_worth_copying(self, residents: Sequence[Resident], elapsed_s: float) -> bool:
         """Whether jobs have run for long enough to take it that copying them out and back will pay."""
-        return self._copying_s(residents) <= _COPY_SHARE * elapsed_s
+        return _copying_s(self._leaving_bytes(residents)) <= _COPY_SHARE * elapsed_s
 
     def take(self, residents: Sequence[Resident], now_s: float) -> None:
         """Set aside those that `find` has found."""
@@ -134,15 +150,20 @@ class FewerSearch:
         self.at_once = self.at_once or self._found.at_once
         self._learned_of = frozenset(resident.account for resident in residents)
         leave = self._in_order(residents)[self._found.at_once :]
-        self.aside = frozenset(resident.account for resident in leave)
+        self.aside, self._returning = frozenset(resident.account for resident in leave), frozenset()
         self._away_since_s = {a: self._away_since_s.get(a, now_s) for a in self.aside}
         self._since_s, self._leaving = now_s, True
 
-    def leave(self, *, worse: bool) -> None:
-        """Nobody is set aside any more; `worse`: since it was worse than something else."""
+    def leave(self, now_s: float) -> None:
+        """Nobody is set aside any more; who was comes back, and is to be there before anything is measured."""
+        if self.aside:
+            self._since_s, self._leaving = now_s, False
+        self._returning |= self.aside
         self.aside, self._away_since_s = frozenset(), {}
-        if worse:
-            self.at_once = None
+
+    def give_up(self) -> None:
+        """It was worse than something else."""
+        self.at_once = None
 
     def turn_is_over(self, residents: Sequence[Resident], now_s: float) -> bool:
         """Whether somebody has been away for a turn: those that are come first from now on, as `find` will see."""
@@ -160,19 +181,27 @@ class FewerSearch:
         return True
 
     def is_settled(self, now_s: float, away: Collection[int], all_run: bool) -> bool:
-        """Whether those set aside are away and all others run, or have had the time to; else measuring says nothing.
+        """Whether all others than those set aside run, and these are away; else measuring says nothing.
 
-        :param away: whose memory is copied out.
+        They are waited for no longer than `SETTLING_S`.
+
+        :param away: whose memory is copied out. Where nobody is set aside that may be so for want of memory: only
+            those are waited for who come back from having been.
         :param all_run: nobody is setting up in the room that was made, or is measured alone.
         """
         if self._since_s is None:
             return True
-        waited_s, have_left = now_s - self._since_s, self.aside == set(away)
-        if self._leaving and (have_left or waited_s >= _SETTLING_S):
-            self._leaving, self.leaving_s = False, waited_s
-        if waited_s < _SETTLING_S and not (all_run and have_left):
+        waited_s = now_s - self._since_s
+        if self.aside:
+            have_left = self.aside == set(away)
+            if self._leaving and (have_left or waited_s >= SETTLING_S):
+                self._leaving, self.leaving_s = False, waited_s
+            settled = all_run and have_left
+        else:
+            settled = self._returning.isdisjoint(away)
+        if waited_s < SETTLING_S and not settled:
             return False
-        self._since_s = None
+        self._since_s, self._returning = None, frozenset()
         return True
 
     def worth(self, reading: Reading, residents: Sequence[Resident]) -> float:
@@ -189,9 +218,8 @@ class FewerSearch:
         return sorted(residents, key=standing)
 
     def _turn_s(self, residents: Sequence[Resident]) -> float:
-        return max(_TURN_S, self._copying_s(residents) / _COPY_SHARE)
+        return turn_s(self._leaving_bytes(residents))
 
-    def _copying_s(self, residents: Sequence[Resident]) -> float:
-        """Out and back."""
+    def _leaving_bytes(self, residents: Sequence[Resident]) -> int:
         leave = self._in_order(residents)[self._found.at_once :] if self._found else ()
-        return 2 * sum(resident.residue_bytes for resident in leave) / _COPY_BYTES_PER_S
+        return sum(resident.residue_bytes for resident in leave)

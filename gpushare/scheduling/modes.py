@@ -14,6 +14,8 @@ AS_MEASURED = (
     FEWER,
 )  # what is believed of them is no forecast by curves, which leave out contention
 
+MARGIN = 1.02  # by which another mode must be better
+
 
 @dataclass
 class Mode:
@@ -40,6 +42,11 @@ class Modes(dict[str, Mode]):
     def best_beside(self, name: str) -> str | None:
         """The best one of the others."""
         return max((other for other in self if other != name), key=self.worth_of, default=None)
+
+    @property
+    def best_sharing(self) -> str | None:
+        """The best one of those in which all jobs share all the time."""
+        return max((name for name in self if name not in AS_MEASURED), key=self.worth_of, default=None)
 
     def forget(self, names: Iterable[str]) -> None:
         """What was measured of these is only believed from now on."""

@@ -23,7 +23,7 @@ from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import LOOK_S, Pace
+from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
 from gpushare.scheduling.snapshot import (
     FEWER,
@@ -34,6 +34,7 @@ from gpushare.scheduling.snapshot import (
     Snapshot,
     from_measured,
 )
+from gpushare.scheduling.trials import LOOK_S
 from gpushare.scheduling.yields import Yields
 from gpushare.units import format_bytes
 
@@ -243,7 +244,7 @@ class SchedulerThread:
             jobs,
             lambda counted, of=None: forecasts(self._snapshot.of(counted), of or modes),
             residents=residents(self._snapshot.jobs, self._ranks) if self._may_set_aside else (),
-            copied_out=doors.copied_out() if self._snapshot.aside else (),
+            copied_out=doors.copied_out() if self._may_set_aside else (),
             begun=begun,
         )
         groups, aside = self._pace.groups, self._pace.aside

@@ -13,10 +13,11 @@ from gpushare.scheduling.fewer import Resident, residents
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
-from gpushare.scheduling.pace import LOOK_S, Pace
+from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import OF_MODE, Policy, may_set_aside
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
+from gpushare.scheduling.trials import LOOK_S
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.rules import Rules
 
@@ -86,7 +87,7 @@ class Planner:
             jobs,
             lambda counted, of=None: forecasts(self._snapshot(list(counted), None), of or self._modes),
             residents=self._residents(accounts) if self._may_set_aside else (),
-            copied_out=self._governor.copied_out() if self._pace.aside else (),
+            copied_out=self._governor.copied_out() if self._may_set_aside else (),
             begun=len(accounts),
         )
         if self._pace.aside != self._aside:

@@ -5,7 +5,8 @@ The same small convolutional network with twenty seeds, so that each has an outp
 under plain python one after the other; the longest wait of any job with its reason, in the whole run and from the
 moment on at which all have their profile (until then jobs wait for each other's measurement); how long the rules let
 one wait then, first in first out, of each other job a quantum (where they take turns) and two iterations as long as the
-longest one that was seen then; what was held at most; whether every byte of every output is as under plain python; and
+longest one that was seen then, and where jobs were set aside as many turns of the others as there are, each with the
+time to settle; what was held at most; whether every byte of every output is as under plain python; and
 how many times as many iterations the luckiest job did as the least lucky one while all were there.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 from common import JOBS, conclude, profile, run_gpushare, run_plain
 from outside import Watched
 
+from gpushare.scheduling.fewer import SETTLING_S, turn_s
 from gpushare.scheduling.order import QUANTUM_S
 
 # One code path of MKL: without it plain python itself does not repeat its last bits.
@@ -46,9 +48,7 @@ def plain(args: argparse.Namespace) -> Plain:
     return Plain(sum(seconds for seconds, _ in runs), [output for _, output in runs])
 
 
-def budget_of(args: argparse.Namespace) -> int:
-    found = profile(job(0, args), 1)
-    peak, residue = found["peak_held_bytes"], found["residue_bytes"]
+def budget_of(peak: int, residue: int, args: argparse.Namespace) -> int:
     pages = (args.jobs * residue + args.peaks * (peak - residue)) / PAGE
     return max((round(pages) + HEADROOM) * PAGE, 32 << 20)
 
@@ -63,7 +63,18 @@ def waits_of(logs: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda wait: -wait["waited_s"])
 
 
-def run(policy: str, budget: int, expected: Plain, args: argparse.Namespace) -> dict[str, Any]:
+def bound_s(jobs: int, longest_iteration_s: float, waits: list[dict[str, Any]], residue: int) -> float:
+    aside = [wait for wait in waits if wait["reason"] == "set-aside"]
+    begins = [wait["asked_s"] for wait in aside]
+    away = max(
+        (sum(w["asked_s"] <= t < w["asked_s"] + w["waited_s"] for w in aside) for t in begins), default=0
+    )
+    turns = -(-away // max(1, jobs - away))
+    turns_s = turns * (turn_s(away * residue) + SETTLING_S)
+    return (jobs - 1) * (QUANTUM_S + 2 * longest_iteration_s) + turns_s
+
+
+def run(policy: str, budget: int, residue: int, expected: Plain, args: argparse.Namespace) -> dict[str, Any]:
     watched, jobs = Watched(args.jobs), [job(seed, args) for seed in range(args.jobs)]
     with tempfile.TemporaryDirectory() as folder:
         options = "--policy", policy, "--explain", "--log-dir", folder
@@ -85,7 +96,7 @@ def run(policy: str, budget: int, expected: Plain, args: argparse.Namespace) -> 
         "longest_wait": next(iter(waits), None),
         "longest_wait_later": next((wait for wait in waits if wait["asked_s"] >= ready_s), None),
         "longest_by_reason": {wait["reason"]: wait["waited_s"] for wait in reversed(waits)},
-        "bound_s": (args.jobs - 1) * (QUANTUM_S + 2 * longest_s),
+        "bound_s": bound_s(args.jobs, longest_s, waits, residue),
         "all_there_s": steady[-1].at_s - steady[0].at_s if steady else 0.0,
         "done": done,
         "copies_out": sum(one["copies_out"] for one in summary["jobs"]),
@@ -127,10 +138,12 @@ def main() -> None:
     parser.add_argument("--name", default="twenty_jobs")
     parser.add_argument("--print", action="store_true", help="write no results")
     args = parser.parse_args()
-    budget, expected = budget_of(args), plain(args)
+    found = profile(job(0, args), 1)
+    residue = found["residue_bytes"]
+    budget, expected = budget_of(found["peak_held_bytes"], residue, args), plain(args)
     figures = []
     for policy in args.policies.split(","):
-        figures.append(run(policy, budget, expected, args))
+        figures.append(run(policy, budget, residue, expected, args))
         print("  ".join(map(str, row(figures[-1]))), file=sys.stderr, flush=True)
     table = [HEADING, *map(row, figures)]
     conclude(args, figures, table)

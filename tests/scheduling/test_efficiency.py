@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.scheduling.efficiency import doubt, efficiency
+from gpushare.scheduling.efficiency import doubt, efficiency, serial_share, slowed_down
 
 rates = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8)
 
@@ -60,3 +60,22 @@ def test_it_is_off_by_no_more_than_its_doubt(of: list[tuple[float, float, float]
     if max(read) > 1 or sum(read) <= 0:
         return
     assert abs(efficiency(true) - efficiency(read)) <= doubt(read, [off for _, off, _ in of]) + 1e-9
+
+
+@given(st.floats(1.25, 20.0), st.floats(0.1, 20.0), st.floats(0.1, 30.0))
+def test_what_is_serial_explains_what_was_measured_and_limits_all_else(
+    forecast: float, measured: float, other: float
+) -> None:
+    serial = serial_share(forecast, measured)
+    assert slowed_down(forecast, serial) == pytest.approx(min(forecast, measured))
+    assert slowed_down(other, 0.0) == pytest.approx(other)
+    if serial > 0 and other >= 1:
+        assert slowed_down(other, serial) <= max(1.0, 1 / serial) + 1e-9
+
+
+def test_contention_of_two_cores_by_hand() -> None:
+    serial = serial_share(5.5, 2.75)
+    assert serial == pytest.approx(2 / 9)
+    assert slowed_down(6.65, serial) == pytest.approx(2.95, abs=0.01)  # and not 3.3
+    assert serial_share(1.2, 0.9) == 0.0  # hardly any gain was forecast: it can't be told
+    assert serial_share(2.0, 2.2) == 0.0

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
-from gpushare.scheduling.pace import ALLOWED_LATE_S, CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE, Pace
+from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.snapshot import GROUPS, TURNS
+from gpushare.scheduling.trials import ALLOWED_LATE_S, CLOSE_LOOK_S, LOOK_S, TRIALS_SHARE
 
 
 class Jobs:
