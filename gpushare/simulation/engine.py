@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from gpushare.native.simulation import NOTHING_YET, Answer, SimulatedGovernor
+from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.admission import rank_of
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.order import Claimant
@@ -22,6 +22,7 @@ from gpushare.simulation.job import SimulatedJob
 from gpushare.simulation.outcome import FAILED, OK, OUT_OF_MEMORY, REFUSED, Held, JobOutcome
 from gpushare.simulation.planner import Planner, SegmentBytes
 from gpushare.simulation.queue import Queue
+from gpushare.simulation.record import Record
 from gpushare.simulation.rules import PLAIN, Rules
 from gpushare.simulation.runner import Place, Runner, State
 
@@ -64,18 +65,11 @@ class Engine:
         self._contention = contention
         self._threads = [job.threads for job in jobs]
         self._planner = Planner(self.governor, policy, modes, segments, rules)
-        self._record = record
-        self._timeline: list[Held] = []
-        self._held = [0] * len(jobs)
-        self._queue = Queue(
-            self.governor, mechanism, lambda runner: self._held[runner.index], lambda: self._planner.at_once
-        )
-        self._peak = 0
+        self._record = Record(len(jobs), timed=record)
+        self._queue = Queue(self.governor, mechanism, self._held_by, lambda: self._planner.at_once)
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.now_s = 0.0
         self._happened_s = self._ticked_s = self._looked_s = 0.0
-        nothing = [0.0] * len(jobs)
-        self._window_begin, self._window_end = (0.0, nothing), (0.0, nothing)
 
     def run(self) -> None:
         """To the end of the last job.
@@ -137,17 +131,17 @@ class Engine:
 
     def outcomes(self) -> list[JobOutcome]:
         """Of each job, so far."""
-        return [self._outcome(r) for r in self._runners]
+        return [self._record.outcome(r, self.governor) for r in self._runners]
 
     @property
     def pool_peak_bytes(self) -> int:
         """The most that all jobs held together."""
-        return self._peak
+        return self._record.peak_bytes
 
     @property
     def timeline(self) -> tuple[Held, ...]:
         """What each job held, in order of time."""
-        return tuple(self._timeline)
+        return tuple(self._record.timeline)
 
     @property
     def work_s(self) -> float:
@@ -157,7 +151,7 @@ class Engine:
     @property
     def window_s(self) -> float:
         """See `Outcome`; nought if no job ended well."""
-        return max(0.0, self._window_end[0] - self._window_begin[0])
+        return self._record.window_s
 
     @property
     def yields(self) -> Yields:
@@ -238,12 +232,14 @@ class Engine:
 
     def _rises(self, runner: Runner) -> bool:
         inside = runner.state is State.COMPUTING and runner.step < len(runner.shape.held_bytes)
-        return inside and runner.held_at(runner.step) > self._held[runner.index]
+        return inside and runner.held_at(runner.step) > self._held_by(runner)
+
+    def _held_by(self, runner: Runner) -> int:
+        return self._record.held[runner.index]
 
     def _arrive(self, runners: Sequence[Runner]) -> None:
         for runner in runners:
-            if not self._window_end[0]:
-                self._window_begin = self.now_s, [r.done_s for r in self._runners]
+            self._record.note_arrival(self.now_s, self._runners)
             runner.left_s = math.inf
             self._queue.enter(runner, self.now_s)
 
@@ -328,7 +324,7 @@ class Engine:
         if runner.first_end_s is None:
             runner.first_end_s = self.now_s
         self.governor.free(runner.account, runner.job.residue_bytes)
-        self._note_held(runner, min(self._held[runner.index], runner.job.residue_bytes))
+        self._note_held(runner, min(self._held_by(runner), runner.job.residue_bytes))
         if runner.iterations < runner.job.iterations:
             self._ask(runner, Place.DOOR)
         else:
@@ -338,38 +334,9 @@ class Engine:
         runner.state, runner.status, runner.message = State.OVER, status, message
         runner.end_s = self._happened_s = self.now_s
         runner.left_s = math.inf
-        if status == OK and not self._window_end[0]:
-            self._window_end = self.now_s, [r.done_s for r in self._runners]
+        self._record.note_end(self.now_s, status, self._runners)
         self._note_held(runner, 0)
         self.governor.job_end(runner.account)
 
     def _note_held(self, runner: Runner, held_bytes: int) -> None:
-        if held_bytes == self._held[runner.index]:
-            return
-        self._held[runner.index] = held_bytes
-        if self._record:
-            self._timeline.append(Held(self.now_s, runner.index, held_bytes))
-        self._peak = max(self._peak, sum(self._held))
-
-    def _outcome(self, runner: Runner) -> JobOutcome:
-        job = self.governor.job(runner.account) if runner.account else NOTHING_YET
-        return JobOutcome(
-            name=runner.job.name,
-            status=runner.status,
-            message=runner.message,
-            iterations=runner.iterations,
-            arrival_s=runner.job.arrival_s,
-            first_end_s=runner.first_end_s,
-            end_s=runner.end_s,
-            solo_s=runner.job.solo_s,
-            queued_s=runner.queued_s,
-            work_s=self._window_end[1][runner.index] - self._window_begin[1][runner.index],
-            door_wait_s=job.door_wait_ns / 1e9,
-            memory_wait_s=job.memory_wait_ns / 1e9,
-            memory_waits=job.memory_waits,
-            longest_wait_s=runner.longest_wait_s,
-            time_shift_s=job.shift_sum_ns / job.shift_count / 1e9 if job.shift_count else None,
-            most_passed=job.most_passed,
-            overruns=job.overruns,
-            copies_out=job.copies_out,
-        )
+        self._record.note_held(self.now_s, runner.index, held_bytes)
