@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_GAINS = 1.25  # a forecast: where less is to be gained noise looks like contention
+_NOISE = 1.05  # that a measurement is off by at most, as a rule
 
 
 def efficiency(rates: Sequence[float]) -> float:
@@ -40,14 +40,14 @@ def doubt(rates: Sequence[float], off: Sequence[float]) -> float:
 
 
 def serial_share(forecast: float, measured: float) -> float:
-    """The share of the work that is done as if one job ran after the other, where all else is as forecast.
+    """The share of the work that is done as if one job ran after the other, where all else is as forecast; 0 to 1.
 
     As Amdahl has it: that share bounds what any number of jobs can gain. Curves leave contention out, so this is how
-    much of it there is. A forecast of hardly any gain can't tell: 0.
+    much of it there is at least: what windows of the same jobs differ by is not put down to it.
     """
-    if forecast < _GAINS or measured <= 0:
+    if forecast <= 1 or measured <= 0:
         return 0.0
-    return max(0.0, (1 / measured - 1 / forecast) / (1 - 1 / forecast))
+    return min(1.0, max(0.0, (1 / measured / _NOISE - 1 / forecast) / (1 - 1 / forecast)))
 
 
 def slowed_down(forecast: float, serial: float) -> float:

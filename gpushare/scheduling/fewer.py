@@ -13,12 +13,14 @@ fewer of them can gain (`scheduling.efficiency`); what such a forecast was itsel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpushare.scheduling.efficiency import efficiency, slowed_down
+from gpushare.scheduling.efficiency import efficiency, serial_share, slowed_down
 from gpushare.scheduling.meter import Reading
+from gpushare.scheduling.settling import Settling
 from gpushare.scheduling.snapshot import JobState
 
 _PRICE = 1.15  # of being set aside: by so much it must be better
@@ -30,7 +32,6 @@ _NUMBERS = 8  # of jobs at once, that are looked at
 _TURN_S = 60.0  # at least, that jobs are there or away for
 _COPY_BYTES_PER_S = 1e9
 _COPY_SHARE = 0.05  # of the time so far, and of a turn, that copying may take
-SETTLING_S = 30.0  # at most: a job that computes all the time is never copied out, and one may never iterate
 
 
 class Forecast(Protocol):
@@ -97,23 +98,31 @@ def _copying_s(leaving_bytes: int) -> float:
 
 
 class FewerSearch:
-    """Finds the number for the jobs that are there, and keeps what was measured of it."""
+    """Finds the number for the jobs of the last `see`, and keeps what was measured of it."""
 
     def __init__(self) -> None:
         self.aside: frozenset[int] = frozenset()
         self.at_once: int | None = None  # that were last there at once for being better; None: it was not
+        self._residents: Sequence[Resident] = ()
+        self._forecast: Forecast = lambda accounts, modes=None: {}
         self._found: Found | None = None
+        self._all: Mapping[str, float] = {}  # what was forecast of all at once then
         self._searched = False
         self._right: float | None = None  # what was last measured over its forecast
         self._learned_of: frozenset[int] = frozenset()  # that and `at_once`
-        self._since_s: float | None = (
-            None  # when those set aside, or to come back, were told, until all is settled
-        )
-        self._returning: frozenset[int] = frozenset()
-        self._leaving = False  # those set aside are not away yet
-        self.leaving_s = 0.0  # how long it took the last time
+        self._settling = Settling()
         self._away_since_s: dict[int, float] = {}
+        self._turn_began_s = -math.inf
         self._first: dict[int, int] = {}  # who goes first of the same rank, by account: the lowest
+
+    @property
+    def moving_s(self) -> float:
+        """How long it last took until those set aside were away, or back."""
+        return self._settling.took_s
+
+    def see(self, residents: Sequence[Resident], forecast: Forecast) -> None:
+        """The jobs as they are now; no residents where nobody may be set aside."""
+        self._residents, self._forecast = residents, forecast
 
     def restart(self, accounts: Collection[int]) -> None:
         """Other jobs are there, or they have become others. What was learned of jobs that are gone is no more."""
@@ -121,105 +130,88 @@ class FewerSearch:
         if self._learned_of.isdisjoint(accounts):
             self.at_once, self._right = None, None
 
-    def find(self, residents: Sequence[Resident], forecast: Forecast, serial: float) -> float | None:
+    def believed(self, sharing: str | None, worth: float) -> float | None:
         """What is believed of the mode with fewer jobs at once; None if it is not forecast to be better.
 
-        :param serial: the share of the work that all at once do as if one after the other, as measured. Where fewer at
-            once were measured, that tells more.
+        Where it was measured, that tells most; else what all at once lose against their forecast limits fewer of them.
+
+        :param sharing: the best way to share of all at once, and its worth as it is believed now.
         """
-        if not self._searched and len(residents) > 1:
-            accounts = [resident.account for resident in self._in_order(residents)]
-            found, together = best_number(accounts, forecast), max(forecast(accounts).values(), default=0.0)
-            better = found is not None and found.efficiency > together * _CLEARLY
+        if not self._searched and len(self._residents) > 1:
+            accounts = [resident.account for resident in self._in_order()]
+            found, self._all = best_number(accounts, self._forecast), self._forecast(accounts)
+            better = found is not None and found.efficiency > max(self._all.values(), default=0.0) * _CLEARLY
             self._found, self._searched = found if better else None, True
         if self._found is None:
             return None
-        if self._right is None:
-            return slowed_down(self._found.efficiency, serial) / _PRICE / _UNTRIED
-        return self._found.efficiency * min(1.0, self._right) / _PRICE
+        if self._right is not None:
+            return self._found.efficiency * min(1.0, self._right) / _PRICE
+        serial = serial_share(self._all.get(sharing or "", 0.0), worth)
+        return slowed_down(self._found.efficiency, serial) / _PRICE / _UNTRIED
 
-    def is_worth_copying(self, residents: Sequence[Resident], elapsed_s: float) -> bool:
+    def is_worth_copying(self, elapsed_s: float) -> bool:
         """Whether jobs have run for long enough to take it that copying them out and back will pay."""
-        return _copying_s(self._leaving_bytes(residents)) <= _COPY_SHARE * elapsed_s
+        return _copying_s(self._leaving_bytes()) <= _COPY_SHARE * elapsed_s
 
-    def take(self, residents: Sequence[Resident], now_s: float) -> None:
-        """Set aside those that `find` has found."""
+    def take(self, now_s: float) -> None:
+        """Set aside those that `believed` has found."""
         if self._found is None:
             return
         # When some have ended it may be fewer that are best: not because more would not fit.
         self.at_once = self.at_once or self._found.at_once
-        self._learned_of = frozenset(resident.account for resident in residents)
-        leave = self._in_order(residents)[self._found.at_once :]
-        self.aside, self._returning = frozenset(resident.account for resident in leave), frozenset()
-        self._away_since_s = {a: self._away_since_s.get(a, now_s) for a in self.aside}
-        self._since_s, self._leaving = now_s, True
+        self._learned_of = frozenset(resident.account for resident in self._residents)
+        leave = self._in_order()[self._found.at_once :]
+        self._set_aside(frozenset(resident.account for resident in leave), now_s)
 
     def leave(self, now_s: float) -> None:
         """Nobody is set aside any more; who was comes back, and is to be there before anything is measured."""
         if self.aside:
-            self._since_s, self._leaving = now_s, False
-        self._returning |= self.aside
-        self.aside, self._away_since_s = frozenset(), {}
+            self._set_aside(frozenset(), now_s)
+
+    def _set_aside(self, accounts: frozenset[int], now_s: float) -> None:
+        self.aside = accounts
+        self._away_since_s = {a: self._away_since_s.get(a, now_s) for a in accounts}
+        self._settling.begin(accounts, now_s)
 
     def give_up(self) -> None:
         """It was worse than something else."""
         self.at_once = None
 
-    def turn_is_over(self, residents: Sequence[Resident], now_s: float) -> bool:
-        """Whether somebody has been away for a turn: those that are come first from now on, as `find` will see."""
-        began_s = min(self._away_since_s.values(), default=now_s)
-        if not self._found or now_s < began_s + self._turn_s(residents):
+    def turn_is_over(self, now_s: float) -> bool:
+        """Whether somebody has been away for a turn: those that are come first from now on, as `believed` will see.
+
+        Who goes last by rank stays away for longer than that: the next turn begins for the others all the same.
+        """
+        began_s = max(self._turn_began_s, min(self._away_since_s.values(), default=now_s))
+        if not self._found or now_s < began_s + turn_s(self._leaving_bytes()):
             return False
-        ordered = self._in_order(residents)
+        ordered = self._in_order()
         waited = sorted(
             (resident for resident in ordered if resident.account in self.aside),
             key=lambda resident: self._away_since_s.get(resident.account, now_s),
         )
         there = [resident for resident in ordered if resident.account not in self.aside]
         self._first = {resident.account: n for n, resident in enumerate([*waited, *there])}
-        self._found, self._searched = None, False
+        self._found, self._searched, self._turn_began_s = None, False, now_s
         return True
 
     def is_settled(self, now_s: float, away: Collection[int], all_run: bool) -> bool:
-        """Whether all others than those set aside run, and these are away; else measuring says nothing.
+        """See `Settling.is_over`."""
+        return self._settling.is_over(now_s, away, all_run)
 
-        They are waited for no longer than `SETTLING_S`.
-
-        :param away: whose memory is copied out. Where nobody is set aside that may be so for want of memory: only
-            those are waited for who come back from having been.
-        :param all_run: nobody is setting up in the room that was made, or is measured alone.
-        """
-        if self._since_s is None:
-            return True
-        waited_s = now_s - self._since_s
-        if self.aside:
-            have_left = self.aside == set(away)
-            if self._leaving and (have_left or waited_s >= SETTLING_S):
-                self._leaving, self.leaving_s = False, waited_s
-            settled = all_run and have_left
-        else:
-            settled = self._returning.isdisjoint(away)
-        if waited_s < SETTLING_S and not settled:
-            return False
-        self._since_s, self._returning = None, frozenset()
-        return True
-
-    def worth(self, reading: Reading, residents: Sequence[Resident]) -> float:
+    def worth(self, reading: Reading) -> float:
         """Of the mode, as this was measured of it, less what is lost at the end of each turn."""
-        measured = reading.measured * (1 - min(0.9, self.leaving_s / self._turn_s(residents)))
+        measured = reading.measured * (1 - min(0.9, self.moving_s / turn_s(self._leaving_bytes())))
         if self._found:
             self._right = measured / self._found.efficiency
         return measured / _PRICE
 
-    def _in_order(self, residents: Sequence[Resident]) -> list[Resident]:
+    def _in_order(self) -> list[Resident]:
         def standing(resident: Resident) -> tuple[int, int, int]:
             return resident.rank, self._first.get(resident.account, len(self._first)), resident.account
 
-        return sorted(residents, key=standing)
+        return sorted(self._residents, key=standing)
 
-    def _turn_s(self, residents: Sequence[Resident]) -> float:
-        return turn_s(self._leaving_bytes(residents))
-
-    def _leaving_bytes(self, residents: Sequence[Resident]) -> int:
-        leave = self._in_order(residents)[self._found.at_once :] if self._found else ()
+    def _leaving_bytes(self) -> int:
+        leave = self._in_order()[self._found.at_once :] if self._found else ()
         return sum(resident.residue_bytes for resident in leave)

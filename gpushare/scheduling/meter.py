@@ -101,7 +101,8 @@ class Meter:
         self._iterations: dict[int, float] = {}
         self._solo_s = [0.0]
         self._work_s: Work = {}
-        self._since: tuple[float, Work] = 0.0, {}
+        self._since: tuple[float, Work] = 0.0, {}  # when the mode came into force
+        self._settles_s = 0.0  # from when on iterations are all of it, but for those that were under way
         self._begin: tuple[float, Work] | None = None  # of the window; None while the mode before ends
 
     def trial_s(self, doubt: float) -> float:
@@ -130,7 +131,11 @@ class Meter:
 
     def switch(self, now_s: float) -> None:
         """Another mode is in force."""
-        self._since, self._begin = (now_s, dict(self._work_s)), None
+        self._since, self._begin, self._settles_s = (now_s, dict(self._work_s)), None, now_s
+
+    def wait(self, now_s: float) -> None:
+        """Not all jobs run as it wants them to yet."""
+        self._begin, self._settles_s = None, now_s
 
     def begin_window(self, now_s: float) -> None:
         """Measure from here on."""
@@ -140,7 +145,7 @@ class Meter:
         """The window so far; None while it says nothing."""
         longest_s = max(self._solo_s)
         if self._begin is None:
-            if now_s >= self._since[0] + _SETTLING_ITERATIONS * longest_s:
+            if now_s >= self._settles_s + _SETTLING_ITERATIONS * longest_s:
                 self.begin_window(now_s)
             return None
         length_s = now_s - self._begin[0]

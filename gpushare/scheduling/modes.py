@@ -43,6 +43,11 @@ class Modes(dict[str, Mode]):
         """The best one of the others."""
         return max((other for other in self if other != name), key=self.worth_of, default=None)
 
+    def at_most(self, before: Modes) -> Modes:
+        """Of each mode no more is believed than `before`, and nothing has been measured."""
+        worth = {name: min(mode.worth, before.get(name, mode).worth) for name, mode in self.items()}
+        return Modes({name: Mode(of) for name, of in worth.items()})
+
     @property
     def best_sharing(self) -> str | None:
         """The best one of those in which all jobs share all the time."""

@@ -12,16 +12,16 @@ far as that can be afforded (`scheduling.trials`): a trial ends before another l
 Of three jobs or more some may be better apart. How fast each one is beside the others says which ones that may be
 (`scheduling.groups`): taking turns in these groups is a mode too, once sharing has been measured. So is to have fewer
 of them there at once (`scheduling.fewer`); it is never only tried, since what is copied out takes time. While some are
-set aside nothing tells what sharing would do by now: where that is in doubt when others come in (a turn's end), all do,
-and sharing is measured anew.
+set aside nothing tells what sharing would do by now: where that is in doubt when others come in (a turn's end), sharing
+is tried, for which all come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gpushare.scheduling.fewer import Forecast, Resident
-from gpushare.scheduling.finding import Finder
+from gpushare.scheduling.fewer import FewerSearch, Forecast, Resident
+from gpushare.scheduling.group_search import GroupSearch
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.meter import Jobs, Meter, Reading, mean
 from gpushare.scheduling.modes import AS_MEASURED, MARGIN, Mode, Modes
@@ -35,7 +35,7 @@ _CLOSE, _TRIALS_OF_CLOSE_ONES, _TRIALS_OF_MUCH_BETTER_ONES = 0.9, 3, 2
 _CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 _WINDOWS_BEFORE_FEWER = 3  # of the mode in force; the first one alone may be slow
-_IN_DOUBT = 1.25  # so much faster than when it was measured, sharing would be better than fewer jobs at once
+_IN_DOUBT = 1.25  # by which sharing may have become faster in a turn in which it was not measured
 
 
 class Pace:
@@ -43,7 +43,9 @@ class Pace:
 
     def __init__(self) -> None:
         self.mode: str | None = None  # None: fewer than two jobs are there
-        self._finder = Finder()
+        self._search = GroupSearch()
+        self._fewer = FewerSearch()
+        self._forecast: Forecast = lambda counted, of=None: {}
         self._account = TrialAccount()
         self._modes = Modes()
         self._home = ""  # the mode that is not on trial
@@ -58,17 +60,17 @@ class Pace:
     @property
     def groups(self) -> Groups:
         """Of jobs that take turns; none where another mode is in force."""
-        return self._finder.groups if self.mode == GROUPS else ()
+        return self._search.groups if self.mode == GROUPS else ()
 
     @property
     def aside(self) -> frozenset[int]:
         """Accounts that run no iterations; none where another mode is in force."""
-        return self._finder.aside if self.mode == FEWER else frozenset()
+        return self._fewer.aside if self.mode == FEWER else frozenset()
 
     @property
     def at_once(self) -> int | None:
         """How many jobs were found to do more than all of them; None if none were, or these did not."""
-        return self._finder.at_once
+        return self._fewer.at_once
 
     @property
     def yields(self) -> Yields:
@@ -113,7 +115,8 @@ class Pace:
         """
         self._count_time(now_s)
         jobs = {account: job for account, job in jobs.items() if job.iterations > 0}
-        self._finder.see([resident for resident in residents if resident.account in jobs], forecast)
+        self._forecast = forecast
+        self._fewer.see([resident for resident in residents if resident.account in jobs], forecast)
         phases = {account: job.phase for account, job in jobs.items()}
         if phases.keys() != self._phases.keys():
             self._restart(now_s, jobs)
@@ -123,11 +126,9 @@ class Pace:
         if self.mode is not None:
             self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
             self._meter.count(jobs)
-            if self._finder.is_settled(now_s, copied_out, begun <= len(jobs)):
-                self._judge(now_s)
-            else:
-                self._count_lost(now_s)
-                self._meter.switch(now_s)
+            if not self._fewer.is_settled(now_s, copied_out, begun <= len(jobs)):
+                self._meter.wait(now_s)
+            self._judge(now_s)
         return self.mode
 
     def _count_time(self, now_s: float) -> None:
@@ -147,24 +148,38 @@ class Pace:
         self._count_lost(now_s)
         self._meter.restart(jobs)
         self._stay.forget()
-        found, before = self._finder.restart(jobs.keys()), self._modes
+        before, were_fewer = self._modes, self.mode == FEWER
+        found = dict(self._forecast(jobs.keys())) if len(jobs) > 1 else {}
         self._modes = Modes({name: Mode(worth) for name, worth in found.items()})
-        were_fewer, self.mode = self.mode == FEWER or self._stay.anew, None
+        self._search = GroupSearch()
+        self._fewer.restart(jobs.keys())
+        self.mode = None
         if found:
-            if were_fewer and (kept := self._finder.still_fewer(self._modes, before)):
-                self._modes = kept
-            best = max(self._modes, key=self._modes.worth_of)
-            is_turns = best != FEWER and found[best] <= found.get(TURNS, 0.0) * MARGIN
-            self._take(now_s, TURNS if is_turns else best)
+            best = max(found, key=lambda name: found[name])
+            best = TURNS if found[best] <= found.get(TURNS, 0.0) * MARGIN else best
+            self._take(now_s, FEWER if were_fewer and self._stay_fewer(before) else best)
+
+    def _stay_fewer(self, before: Modes) -> bool:
+        """Whether it is still better to have fewer jobs there at once: of the other modes no more is believed than
+        before, so that nobody comes back only to leave again."""
+        modes = self._modes.at_most(before)
+        worth = self._believed_of_fewer(modes)
+        if worth is None or worth <= modes.worth_of(max(modes, key=modes.worth_of)) * MARGIN:
+            return False
+        self._modes = modes
+        self._modes[FEWER] = Mode(worth)
+        return True
 
     def _begin_anew(self, now_s: float) -> None:
         """The jobs have changed their phase: what was measured is only believed from now on."""
         self._stop_trial(now_s)
         self._count_lost(now_s)
-        self._finder.begin_anew(self._phases.keys())
+        if self._home == FEWER:  # phases may be shorter than a window, but not everybody's turns
+            self._fewer.turn_is_over(now_s)
+        self._fewer.restart(self._phases.keys())
         self._modes.forget(list(self._modes))
         self._stay.forget()
-        if self._home == FEWER or self._stay.anew:
+        if self._home == FEWER:
             self._stay_or_not(now_s)
         else:
             self._modes.pop(FEWER, None)
@@ -172,35 +187,38 @@ class Pace:
 
     def _stay_or_not(self, now_s: float) -> None:
         """Fewer jobs at once, if that is still believed to be better: others, or another number of them."""
-        worth, other = self._finder.fewer(self._modes), self._modes.best_beside(FEWER) or TURNS
         known = self._modes.pop(FEWER)
+        worth, other = self._believed_of_fewer(self._modes), max(self._modes, key=self._modes.worth_of)
         if worth is None or (not known.measured and worth <= self._modes.worth_of(other) * MARGIN):
+            self._fewer.give_up()
             self._take(now_s, other)
             return
         self._modes[FEWER] = known if known.measured else Mode(worth)
         self._take(now_s, FEWER)
 
+    def _believed_of_fewer(self, modes: Modes, here: float = 0.0) -> float | None:
+        """:param here: what the mode in force may be worth, if that is more than is believed of it."""
+        sharing = modes.best_sharing
+        worth = modes.worth_of(sharing) if sharing else 0.0
+        return self._fewer.believed(sharing, max(worth, here if sharing == self._home else 0.0))
+
     def _end_turn(self, now_s: float) -> None:
-        """Others come in; or all do, for a window, where sharing may have come to be better."""
-        here, sharing = self._here(), self._in_doubt()
-        if sharing is None or self._finder.fewer(self._modes) is None:
+        """Others come in; or all do, to try whether sharing has come to be better."""
+        self._stay.turns += 1
+        if sharing := self._in_doubt():
+            self._stay.turns = 0
+            self._try(now_s, sharing)
+        else:
             self._stay_or_not(now_s)
-            return
-        self._modes.forget([sharing])
-        self._take(now_s, sharing)
-        self._stay.before, self._stay.anew = here, True
 
     def _in_doubt(self) -> str | None:
-        """The way of sharing that may be better than fewer at once, if measuring it anew can be afforded."""
-        name = self._modes.best_sharing
-        if name is None or self._modes.worth_of(name) * _IN_DOUBT <= self._here():
+        """The way of sharing that may have become better than fewer jobs at once, if to try it can be afforded."""
+        name, here = self._modes.best_sharing, self._here()
+        if name is None or self._modes.worth_of(name) * _IN_DOUBT**self._stay.turns <= here:
             return None
-        lost_share = max(_LEAST_LOSS, 1 - self._modes.worth_of(name) / self._here())
-        return (
-            name
-            if self._account.affords(lost_share * (self._finder.leaving_s + self._meter.trial_s(0)))
-            else None
-        )
+        lost_share = max(_LEAST_LOSS, 1 - self._modes.worth_of(name) / self._done_here())
+        trial_s = self._fewer.moving_s + self._meter.trial_s(here * _CLOSE - self._modes.worth_of(name))
+        return name if self._account.affords(lost_share * trial_s) else None
 
     # Modes
 
@@ -208,13 +226,31 @@ class Pace:
         home = self._modes[self._home]
         return home.worth if home.measured else 0.0
 
+    def _done_here(self) -> float:
+        """The efficiency itself, which others may lose: of being set aside something is the price."""
+        return self._known[FEWER].measured if self._home == FEWER and self._here() else self._here()
+
     def _note(self, name: str, reading: Reading) -> None:
-        self._modes.note(name, self._finder.worth(name, reading), in_force=name == self._home)
+        worth = reading.measured
+        if name == GROUPS:
+            worth = self._search.worth(reading)
+        elif name == FEWER:
+            worth = self._fewer.worth(reading)
+        self._modes.note(name, worth, in_force=name == self._home)
         self._known[name] = reading
 
     def _switch(self, now_s: float, name: str) -> None:
+        if name == FEWER:
+            self._fewer.take(now_s)
+        else:
+            self._fewer.leave(now_s)
         self.mode = name
         self._meter.switch(now_s)
+
+    def _try(self, now_s: float, name: str) -> None:
+        self._modes[name].tried = True
+        self._modes[name].trials += 1
+        self._switch(now_s, name)
 
     def _take(self, now_s: float, name: str) -> None:
         """Run in this mode until another one is better."""
@@ -223,8 +259,7 @@ class Pace:
         groups = self._modes.get(GROUPS)
         if name != GROUPS and groups and groups.measured and groups.worth <= 0:
             del self._modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
-            self._finder.forget_groups()
-        self._finder.entered(name, now_s)
+            self._search.forget()
         self._stay.begin(fresh=not self._modes[name].measured, another=another)
         self._switch(now_s, name)
 
@@ -266,7 +301,7 @@ class Pace:
         self._stay.count(reading, alone=alone, changed=changed)
         self._doubt_turns()
         self._look_for_groups(self._home, reading)
-        found_now = self._look_for_fewer()
+        found_now = self._look_for_fewer(reading)
         other = self._modes.best_beside(self._home)
         due = fresh or changed or self._stay.left == 0 or not self._here()
         may_leave = due or (found_now and other == FEWER)
@@ -274,14 +309,10 @@ class Pace:
         if other and may_leave and not undecided and self._modes.worth_of(other) > self._here() * MARGIN:
             self._leave_for(now_s, other)
             return
-        if self._stay.anew:
-            self._finder.give_up_fewer()
-        self._stay.before, self._stay.anew = None, False
+        self._stay.before = None
         if not changed and (name := self._to_try()):
-            self._modes[name].tried = True
-            self._modes[name].trials += 1
-            self._switch(now_s, name)
-        elif self._home == FEWER and self._finder.turn_is_over(now_s):
+            self._try(now_s, name)
+        elif self._home == FEWER and self._fewer.turn_is_over(now_s):
             self._end_turn(now_s)
 
     def _doubt_turns(self) -> None:
@@ -300,11 +331,11 @@ class Pace:
         if known and (known.readings or self._stay.left):
             return
         least = max(1.0, self._here(), known.worth if known and known.measured else 0.0)
-        if believed := self._finder.better_groups(reading, least * MARGIN):
+        if believed := self._search.find(reading, least * MARGIN):
             self._modes[GROUPS] = Mode(believed)
 
-    def _look_for_fewer(self) -> bool:
-        """By what the mode in force has come to do; whether that makes it known where it was not.
+    def _look_for_fewer(self, reading: Reading) -> bool:
+        """By what the mode in force has come to do, its last window alone too; whether it was found now.
 
         Turns have 1 by definition: nothing is to be waited for.
         """
@@ -312,8 +343,13 @@ class Pace:
         too_soon = self._home not in AS_MEASURED and self._stay.windows < _WINDOWS_BEFORE_FEWER
         if too_soon or (known and known.measured):
             return False
-        worth = self._finder.fewer(self._modes)
-        if worth is None or not self._finder.is_worth_copying(self._account.elapsed_s):
+        most = max(self._here(), reading.measured)
+        worth = self._believed_of_fewer(self._modes, most) if len(self._phases) > 2 else None
+        if (
+            worth is None
+            or worth <= most * MARGIN
+            or not self._fewer.is_worth_copying(self._account.elapsed_s)
+        ):
             return False
         self._modes[FEWER] = Mode(worth)
         return known is None
@@ -322,10 +358,12 @@ class Pace:
         """Another mode is better, as measured or believed."""
         self._count_lost(now_s)
         if self._home == FEWER:
-            self._finder.give_up_fewer()
-        self._stay.before = None if self._modes[other].measured else self._here()
-        if not self._stay.anew:
-            self._stay.lengthen()
+            self._fewer.give_up()
+            self._modes.forget(
+                [other]
+            )  # the machine may have slowed down, which nothing has told of the others
+        self._stay.before = None if self._modes[other].measured else self._done_here()
+        self._stay.lengthen()
         self._take(now_s, other)
 
     # Trials
@@ -349,7 +387,7 @@ class Pace:
 
     def _judge_trial(self, now_s: float, reading: Reading | None) -> None:
         here = self._here()
-        over = not self._account.affords(self._meter.lost_s(now_s, here))
+        over = not self._account.affords(self._meter.lost_s(now_s, self._done_here()))
         if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):
             self._conclude_trial(now_s, reading)
         elif over:
@@ -381,12 +419,18 @@ class Pace:
     def _end_trial(self, now_s: float, *, better: bool, for_long: bool = True) -> None:
         tried = self.mode or self._home
         self._stop_trial(now_s)
-        if for_long:
+        if for_long and (better or self._home != FEWER):
             self._stay.lengthen()
         self._stay.before = None
-        self._take(now_s, tried if better else self._home)
+        if self._home != FEWER:
+            self._take(now_s, tried if better else self._home)
+        elif better:
+            self._fewer.give_up()
+            self._take(now_s, tried)
+        else:
+            self._stay_or_not(now_s)
 
     def _stop_trial(self, now_s: float) -> None:
         if self.on_trial:
-            self._account.lose(self._meter.lost_s(now_s, self._here()))
+            self._account.lose(self._meter.lost_s(now_s, self._done_here()))
             self.mode = self._home

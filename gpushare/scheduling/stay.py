@@ -14,14 +14,14 @@ class Stay:
     """Of the jobs in a mode, from when it was taken.
 
     `fresh`: it was taken for what is believed of it, and `before` is the efficiency of the mode that was left for that.
-    `anew`: it is sharing, measured anew, after which some may be set aside again. `left`: windows before another mode
-    is tried, or one that is not new is taken.
+    `left`: windows before another mode is tried, or one that is not new is taken. `turns`: that fewer jobs at once were
+    there for since sharing was last measured.
     """
 
     def __init__(self) -> None:
-        self.fresh = self.anew = False
+        self.fresh = False
         self.before: float | None = None
-        self.windows = self.left = 0
+        self.windows = self.left = self.turns = 0
         self._length = _FIRST_STAY
         self._reference = 0.0  # its efficiency when it was taken
         self._low = 0  # windows of late in which it had less than turns by their definition
@@ -30,8 +30,9 @@ class Stay:
     def begin(self, *, fresh: bool, another: bool) -> None:
         """The mode was taken; `another` one than before."""
         self._unlike = self._unlike or another
-        self.fresh, self.anew = fresh, False
+        self.fresh = fresh
         self.windows, self._low, self._reference = 0, 0, 0.0
+        self.turns = 0 if another else self.turns
 
     def forget(self) -> None:
         """The jobs are others: any mode may be tried soon."""

@@ -62,20 +62,21 @@ def test_it_is_off_by_no_more_than_its_doubt(of: list[tuple[float, float, float]
     assert abs(efficiency(true) - efficiency(read)) <= doubt(read, [off for _, off, _ in of]) + 1e-9
 
 
-@given(st.floats(1.25, 20.0), st.floats(0.1, 20.0), st.floats(0.1, 30.0))
+@given(st.floats(1.01, 20.0), st.floats(0.1, 20.0), st.floats(1.0, 30.0))
 def test_what_is_serial_explains_what_was_measured_and_limits_all_else(
     forecast: float, measured: float, other: float
 ) -> None:
     serial = serial_share(forecast, measured)
-    assert slowed_down(forecast, serial) == pytest.approx(min(forecast, measured))
+    assert 0 <= serial <= 1
+    assert slowed_down(forecast, serial) == pytest.approx(min(forecast, max(1.0, 1.05 * measured)))
     assert slowed_down(other, 0.0) == pytest.approx(other)
-    if serial > 0 and other >= 1:
-        assert slowed_down(other, serial) <= max(1.0, 1 / serial) + 1e-9
+    if serial > 0:
+        assert slowed_down(other, serial) <= 1 / serial + 1e-9
 
 
 def test_contention_of_two_cores_by_hand() -> None:
-    serial = serial_share(5.5, 2.75)
+    serial = serial_share(5.5, 2.75 / 1.05)  # which noise may have made less
     assert serial == pytest.approx(2 / 9)
     assert slowed_down(6.65, serial) == pytest.approx(2.95, abs=0.01)  # and not 3.3
-    assert serial_share(1.2, 0.9) == 0.0  # hardly any gain was forecast: it can't be told
-    assert serial_share(2.0, 2.2) == 0.0
+    assert serial_share(1.0, 0.9) == 0.0  # no gain was forecast: it can't be told
+    assert serial_share(2.0, 1.95) == 0.0

@@ -63,9 +63,16 @@ def test_low_windows_must_follow_each_other() -> None:
 def test_what_was_taken_for_a_belief_is_fresh_until_its_window_is_full() -> None:
     stay = Stay()
     stay.begin(fresh=True, another=True)
-    stay.anew = True
     assert stay.fresh
     full(stay, 1.0)
     assert not stay.fresh
+
+
+def test_turns_are_counted_through_changes_of_who_is_there() -> None:
+    stay = Stay()
+    stay.begin(fresh=True, another=True)
+    stay.turns += 1
     stay.begin(fresh=False, another=False)
-    assert not stay.anew
+    assert stay.turns == 1
+    stay.begin(fresh=False, another=True)
+    assert stay.turns == 0
