@@ -21,7 +21,7 @@ from typing import Protocol
 from gpushare.scheduling.efficiency import efficiency, serial_share, slowed_down
 from gpushare.scheduling.meter import Reading
 from gpushare.scheduling.settling import Settling
-from gpushare.scheduling.snapshot import JobState
+from gpushare.scheduling.snapshot import TURNS, JobState
 
 _PRICE = 1.15  # of being set aside: by so much it must be better
 _UNTRIED = 1.1  # and by so much more as long as that is only believed
@@ -146,7 +146,8 @@ class FewerSearch:
             return None
         if self._right is not None:
             return self._found.efficiency * min(1.0, self._right) / _PRICE
-        serial = serial_share(self._all.get(sharing or "", 0.0), worth)
+        at_best = max((at for name, at in self._all.items() if name != TURNS), default=0.0)
+        serial = serial_share(self._all.get(sharing or "", at_best), worth)
         return slowed_down(self._found.efficiency, serial) / _PRICE / _UNTRIED
 
     def is_worth_copying(self, elapsed_s: float) -> bool:

@@ -35,7 +35,7 @@ _CLOSE, _TRIALS_OF_CLOSE_ONES, _TRIALS_OF_MUCH_BETTER_ONES = 0.9, 3, 2
 _CLEAR = 0.8  # of another mode's: less than that need not fill its window; the first iterations together may be slow
 _LEAST_LOSS = 0.05  # of a trial's time, as it is expected
 _WINDOWS_BEFORE_FEWER = 3  # of the mode in force; the first one alone may be slow
-_IN_DOUBT = 1.25  # by which sharing may have become faster in a turn in which it was not measured
+_IN_DOUBT, _MOST_DOUBT = 1.25, 32  # by which sharing may become faster in a turn without measuring it; turns
 
 
 class Pace:
@@ -157,7 +157,10 @@ class Pace:
         if found:
             best = max(found, key=lambda name: found[name])
             best = TURNS if found[best] <= found.get(TURNS, 0.0) * MARGIN else best
-            self._take(now_s, FEWER if were_fewer and self._stay_fewer(before) else best)
+            stays = were_fewer and self._stay_fewer(before)
+            if were_fewer and not stays and len(jobs) > (self._fewer.at_once or 0):
+                self._fewer.give_up()
+            self._take(now_s, FEWER if stays else best)
 
     def _stay_fewer(self, before: Modes) -> bool:
         """Whether it is still better to have fewer jobs there at once: of the other modes no more is believed than
@@ -214,11 +217,14 @@ class Pace:
     def _in_doubt(self) -> str | None:
         """The way of sharing that may have become better than fewer jobs at once, if to try it can be afforded."""
         name, here = self._modes.best_sharing, self._here()
-        if name is None or self._modes.worth_of(name) * _IN_DOUBT**self._stay.turns <= here:
+        if (
+            name is None
+            or self._modes.worth_of(name) * _IN_DOUBT ** min(self._stay.turns, _MOST_DOUBT) <= here
+        ):
             return None
         lost_share = max(_LEAST_LOSS, 1 - self._modes.worth_of(name) / self._done_here())
-        trial_s = self._fewer.moving_s + self._meter.trial_s(here * _CLOSE - self._modes.worth_of(name))
-        return name if self._account.affords(lost_share * trial_s) else None
+        trial_s = self._meter.trial_s(here * _CLOSE - self._modes.worth_of(name))
+        return name if self._account.affords(self._fewer.moving_s + lost_share * trial_s) else None
 
     # Modes
 
@@ -271,8 +277,9 @@ class Pace:
             self._judge_trial(now_s, reading)
         elif reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
             if reading.full and self.mode == FEWER:
+                before = None if self._stay.fresh else self._modes[FEWER].worth
                 self._modes.note(FEWER, 0.0, in_force=True)  # but others, who might go on, were set aside
-                self._leave_for(now_s, self._modes.best_beside(FEWER) or TURNS)
+                self._leave_fewer(now_s, before)
             elif reading.full:
                 self._meter.begin_window(now_s)
                 self._stay.disturb()
@@ -292,7 +299,8 @@ class Pace:
             self._leave_for(now_s, self._modes.best_beside(self._home) or TURNS)
 
     def _judge_home(self, now_s: float, reading: Reading) -> None:
-        fresh, first = self._stay.fresh, not self._modes[self._home].measured
+        known, fresh = self._modes[self._home], self._stay.fresh
+        first, before = not known.measured, known.worth
         changed = self._stay.has_changed(reading)
         alone = first or self._stay.is_alone(changed)
         self._note(self._home, reading if alone else mean([reading, self._known[self._home]]))
@@ -307,7 +315,13 @@ class Pace:
         may_leave = due or (found_now and other == FEWER)
         undecided = other and self._here() and self._modes[other].readings
         if other and may_leave and not undecided and self._modes.worth_of(other) > self._here() * MARGIN:
-            self._leave_for(now_s, other)
+            if self._home != FEWER:
+                self._leave_for(now_s, other)
+            elif first:  # it may be slow, since memory has just been copied: the next window tells
+                self._stay.disturb()
+                self._stay.fresh = True
+            else:
+                self._leave_fewer(now_s, None if fresh else before)
             return
         self._stay.before = None
         if not changed and (name := self._to_try()):
@@ -354,14 +368,22 @@ class Pace:
         self._modes[FEWER] = Mode(worth)
         return known is None
 
+    def _leave_fewer(self, now_s: float, before: float | None) -> None:
+        """All come back.
+
+        :param before: what it was known to be worth up to this window. It may only have stalled: as much is believed
+            of it once more.
+        """
+        other = self._modes.best_beside(FEWER) or TURNS
+        self._fewer.give_up()
+        self._modes.forget([other])  # the machine may have slowed down, which nothing has told of the others
+        self._leave_for(now_s, other)
+        if before is not None:
+            self._modes[FEWER] = Mode(before)
+
     def _leave_for(self, now_s: float, other: str) -> None:
         """Another mode is better, as measured or believed."""
         self._count_lost(now_s)
-        if self._home == FEWER:
-            self._fewer.give_up()
-            self._modes.forget(
-                [other]
-            )  # the machine may have slowed down, which nothing has told of the others
         self._stay.before = None if self._modes[other].measured else self._done_here()
         self._stay.lengthen()
         self._take(now_s, other)
@@ -386,6 +408,9 @@ class Pace:
         return self._stay.left == 0 or not self._modes[name].tried
 
     def _judge_trial(self, now_s: float, reading: Reading | None) -> None:
+        if reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
+            self._end_trial(now_s, better=False, for_long=False)
+            return
         here = self._here()
         over = not self._account.affords(self._meter.lost_s(now_s, self._done_here()))
         if reading and (over or reading.full or reading.measured + reading.doubt < here * _CLOSE):

@@ -8,20 +8,23 @@ SETTLING_S = 30.0  # at most: a job that computes all the time is never copied o
 
 
 class Settling:
-    """`took_s`: how long it last took until those that had to leave, or to come back, had; what is lost by that."""
+    """`took_s`: how long it last took until those that were told to leave, or to come back, had."""
 
     def __init__(self) -> None:
         self.took_s = 0.0
         self._since_s: float | None = None  # when they were told, until all is settled
         self._aside: frozenset[int] = frozenset()
-        self._returning: set[int] = set()
+        self._back: frozenset[int] = frozenset()  # told to come back together with these
+        self._returning: set[int] = set()  # where nobody is set aside: who was not seen to be back yet
         self._moves = False
 
     def begin(self, aside: frozenset[int], now_s: float) -> None:
         """These are set aside from now on, and no others."""
-        back = self._aside - aside
-        self._moves = bool(back or aside - self._aside)
-        self._returning = set() if aside else self._returning | back
+        if self._moves and self._since_s is not None:
+            self.took_s = max(self.took_s, now_s - self._since_s)
+        self._back = self._aside - aside
+        self._moves = bool(self._back or aside - self._aside)
+        self._returning = set() if aside else self._returning | self._back
         self._since_s, self._aside = now_s, aside
 
     def is_over(self, now_s: float, away: Collection[int], all_run: bool) -> bool:
@@ -36,10 +39,11 @@ class Settling:
         waited_s = now_s - self._since_s
         if self._aside:
             there = self._aside == set(away)
+            have_moved = self._aside.issubset(away) and self._back.isdisjoint(away)
         else:
             self._returning &= set(away)
-            there = not self._returning
-        if self._moves and (there or waited_s >= SETTLING_S):
+            there = have_moved = not self._returning
+        if self._moves and (have_moved or waited_s >= SETTLING_S):
             self._moves, self.took_s = False, waited_s
         if waited_s < SETTLING_S and not (there and (all_run or not self._aside)):
             return False

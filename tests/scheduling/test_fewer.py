@@ -311,7 +311,7 @@ def test_fewer_that_come_to_do_less_are_left() -> None:
     assert jobs.pace.mode == FEWER
     jobs.overlap = 0.4
     jobs.run(30)
-    assert jobs.pace.mode == TURNS and not jobs.pace.aside
+    assert jobs.pace.mode != FEWER and not jobs.pace.aside  # the rest are as good as each other
 
 
 def test_another_phase_is_looked_at_anew() -> None:
@@ -424,3 +424,52 @@ def test_fewer_are_kept_among_other_jobs_only_if_that_is_better_than_all_of_them
         del jobs.done[ended]
     jobs.run(0.1)
     assert not jobs.pace.aside
+
+
+def share_badly() -> Contended:
+    """Eight, of which four do twice as much."""
+    jobs = Contended(8, {8: 1.0, 4: 3.3}, lambda here, now_s: 2.0 if here <= 4 else 1.0)
+    jobs.run(100)
+    assert jobs.pace.mode == FEWER
+    return jobs
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("speed", [0.0, 0.3])
+def test_fewer_are_kept_or_come_again_after_a_slow_moment_of_the_machine(
+    speed: float, seconds: float
+) -> None:
+    jobs = share_badly()
+    usual = jobs.rate
+    jobs.rate = lambda here, now_s: speed * usual(here, now_s)
+    jobs.run(seconds)
+    jobs.rate = usual
+    jobs.run(60)
+    jobs.spent_s.clear()
+    jobs.run(300)
+    assert jobs.spent_s[FEWER] > 0.95 * 300
+
+
+def test_a_slow_first_window_of_fewer_does_not_decide() -> None:
+    jobs = Contended(
+        8, {8: 1.0, 4: 3.3}, lambda here, now_s: (0.6 if now_s < 4 else 2.0) if here <= 4 else 1.0
+    )
+    jobs.run(60)
+    assert jobs.spent_s[FEWER] > 50
+
+
+def test_a_stall_while_sharing_is_tried_says_nothing() -> None:
+    jobs = in_a_look_anew()
+    jobs.rate = lambda here, now_s: 0.0
+    jobs.run(0.8)
+    jobs.rate = lambda here, now_s: 2.0 if here <= 4 else 2.6
+    jobs.run(400)
+    assert jobs.pace.mode == "zico"
+
+
+def test_no_more_are_begun_at_once_where_others_share_better() -> None:
+    jobs = looked_at_anew()
+    del jobs.done[1]
+    jobs.curves, jobs.rate = {7: 3.4, 4: 3.3}, lambda here, now_s: 2.0 if here <= 4 else 3.4
+    jobs.run(60)
+    assert jobs.pace.mode == "zico" and jobs.pace.at_once is None

@@ -59,3 +59,23 @@ def test_where_nobody_has_to_move_nothing_is_learned() -> None:
     settling.begin(FOUR, 60.0)
     assert settling.is_over(60.0, FOUR, True)
     assert settling.took_s == 3.0
+
+
+def test_a_sleeper_that_is_away_does_not_make_the_others_slow() -> None:
+    settling = Settling()
+    settling.begin(FOUR, 0.0)
+    assert not settling.is_over(2.0, {1, *FOUR}, True)  # it is waited for, as there is room for it
+    assert settling.took_s == 2.0
+    settling.begin(frozenset({1, 2, 3, 4}), 60.0)
+    assert not settling.is_over(61.0, {1, 2, 3, 4, 7}, True) and settling.took_s == 2.0
+    assert settling.is_over(62.5, {1, 2, 3, 4}, True) and settling.took_s == 2.5
+
+
+def test_a_way_that_was_cut_short_took_as_long_at_least() -> None:
+    settling = Settling()
+    settling.begin(FOUR, 0.0)
+    assert settling.is_over(1.0, FOUR, True)
+    settling.begin(frozenset(), 60.0)
+    assert not settling.is_over(64.0, FOUR, True)
+    settling.begin(FOUR, 65.0)
+    assert settling.took_s == 5.0
