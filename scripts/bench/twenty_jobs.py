@@ -21,8 +21,9 @@ from typing import Any
 from common import JOBS, conclude, profile, run_gpushare, run_plain
 from outside import Watched
 
-from gpushare.scheduling.fewer import SETTLING_S, turn_s
+from gpushare.scheduling.fewer import turn_s
 from gpushare.scheduling.order import QUANTUM_S
+from gpushare.scheduling.settling import SETTLING_S
 
 # One code path of MKL: without it plain python itself does not repeat its last bits.
 FIXED = {"MKL_CBWR": "COMPATIBLE"}

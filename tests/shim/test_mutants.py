@@ -1,10 +1,15 @@
 """Each rule of the shim that keeps memory safe, removed: one of the shim's tests must fail."""
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -450,7 +455,8 @@ MUTANTS = [
 # What needs torch.
 NOT_LINKED = ("interpose*.cpp", "api*.cpp", "crash.cpp")
 COMPILE = ("g++", "-std=c++20", "-O1", "-pthread", "-fPIC")
-LONGEST_S = 40  # the slowest test takes 30 s
+# A mutant may wait for ever: so many times as long as the test takes without it, and so many seconds at least.
+PATIENCE, LEAST_S = 3, 5.0
 # In these threads meet by chance: on a loaded machine a run may end before they do.
 RACES = ("cuda_stress", "cuda_device_stress", "governor")
 MOST_TRIES = 5
@@ -458,40 +464,75 @@ MOST_TRIES = 5
 
 @dataclass(frozen=True)
 class Built:
-    """Object files of the shim as it is, by the name of their source, and the fake CUDA driver."""
+    """Object files of the shim as it is, by the name of their source, and the fake CUDA driver, in a folder."""
 
     objects: dict[str, Path]
     fake_cuda: Path
+    folder: Path
 
-    def test(self, name: str) -> Path:
-        """The object file of a test's own source, compiled when it is first asked for."""
-        compiled = self.fake_cuda.parent / f"test-{name}.o"
-        if not compiled.exists():
-            source = next(SHIM.glob(f"tests/{name}*.cpp"))
-            fake = f'-DGPUSHARE_FAKE_CUDA="{self.fake_cuda}"'
-            subprocess.run([*COMPILE, fake, "-c", "-o", compiled, source], check=True)
-        return compiled
+    def test(self, name: str) -> tuple[Path, float]:
+        """The object file of a test's own source, and how long the test takes; found when it is first asked for."""
+        compiled, told = self.folder / f"test-{name}.o", self.folder / f"test-{name}.seconds"
+        with once(told) as first:
+            if first:
+                source = next(SHIM.glob(f"tests/{name}*.cpp"))
+                fake = f'-DGPUSHARE_FAKE_CUDA="{self.fake_cuda}"'
+                subprocess.run([*COMPILE, fake, "-c", "-o", compiled, source], check=True)
+                program = self.folder / f"test-{name}"
+                self.link(program, compiled, *self.objects.values())
+                begin_s = time.monotonic()
+                subprocess.run(**self.command(name, program), capture_output=True)
+                told.write_text(str(time.monotonic() - begin_s))
+        return compiled, float(told.read_text())
+
+    def link(self, program: Path, *parts: Path) -> None:
+        """Objects, or sources, to a test program."""
+        fake = [self.fake_cuda, f"-Wl,-rpath,{self.folder}"]
+        subprocess.run([*COMPILE, "-o", program, *parts, *fake, "-ldl"], check=True)
+
+    def command(self, name: str, program: Path) -> dict[str, Any]:
+        """How a test is run."""
+        if name != "cuda_device_stress":
+            return {"args": [program]}
+        # The stress for a real driver opens what it is told to.
+        return {
+            "args": [program, self.fake_cuda, "3"],
+            "env": {**os.environ, "FAKE_CUDA_GRANULARITY": "65536"},
+        }
+
+
+@contextlib.contextmanager
+def once(told: Path) -> Iterator[bool]:
+    """Whether nobody has done it yet, who tells it by this file; nobody else does it at the same time."""
+    with told.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not told.exists()
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The shim, compiled once: each mutant compiles one file of it again."""
-    folder = tmp_path_factory.mktemp("objects")
+    """The shim, compiled once, for all processes that run tests: each mutant compiles one file of it again."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "mutants"
+    folder.mkdir(exist_ok=True)
     left_out = {source for pattern in NOT_LINKED for source in (SHIM / "src").glob(pattern)}
     sources = [source for source in sorted((SHIM / "src").rglob("*.cpp")) if source not in left_out]
     objects = {source.name: folder / f"{source.stem}.o" for source in sources}
     assert len(objects) == len(sources), "two sources have the same name"
-    for source in sources:
-        subprocess.run([*COMPILE, "-c", "-o", objects[source.name], source], check=True)
     fake = folder / "libfake_cuda.so"
-    parts = sorted((SHIM / "tests" / "fake_cuda").glob("*.cpp"))
-    subprocess.run([*COMPILE, "-shared", "-o", fake, *parts], check=True)
-    return Built(objects, fake)
+    with once(folder / "all.built") as first:
+        if first:
+            for source in sources:
+                subprocess.run([*COMPILE, "-c", "-o", objects[source.name], source], check=True)
+            parts = sorted((SHIM / "tests" / "fake_cuda").glob("*.cpp"))
+            subprocess.run([*COMPILE, "-shared", "-o", fake, *parts], check=True)
+            (folder / "all.built").touch()
+    return Built(objects, fake, folder)
 
 
-def fails(command: list[Path | str], environment: dict[str, str]) -> bool:
+def fails(command: dict[str, Any], longest_s: float) -> bool:
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=LONGEST_S)
+        done = subprocess.run(**command, capture_output=True, timeout=longest_s)
     except subprocess.TimeoutExpired:
         return True  # nobody wakes any more, which is a failure as well
     return done.returncode != 0
@@ -512,12 +553,8 @@ def test_the_rule_is_needed(
     text = source.read_text()
     assert text.count(rule) == 1, "the rule is written otherwise now: mend this test"
     source.write_text(text.replace(rule, without))
+    compiled, seconds = built.test(test)
     program = tmp_path / "program"
-    others = [path for name, path in built.objects.items() if name != file]
-    fake = [built.fake_cuda, f"-Wl,-rpath,{built.fake_cuda.parent}"]
-    subprocess.run([*COMPILE, "-o", program, built.test(test), source, *others, *fake, "-ldl"], check=True)
-    # The stress for a real driver opens what it is told to.
-    options = [built.fake_cuda, "3"] if test == "cuda_device_stress" else []
-    environment = {**os.environ, **({"FAKE_CUDA_GRANULARITY": "65536"} if options else {})}
-    tries = MOST_TRIES if test in RACES else 1
-    assert any(fails([program, *options], environment) for _ in range(tries))
+    built.link(program, compiled, source, *(path for name, path in built.objects.items() if name != file))
+    tries, longest_s = MOST_TRIES if test in RACES else 1, max(LEAST_S, PATIENCE * seconds)
+    assert any(fails(built.command(test, program), longest_s) for _ in range(tries))
