@@ -137,11 +137,7 @@ class FewerSearch:
 
         :param sharing: the best way to share of all at once, and its worth as it is believed now.
         """
-        if not self._searched and len(self._residents) > 1:
-            accounts = [resident.account for resident in self._in_order()]
-            found, self._all = best_number(accounts, self._forecast), self._forecast(accounts)
-            better = found is not None and found.efficiency > max(self._all.values(), default=0.0) * _CLEARLY
-            self._found, self._searched = found if better else None, True
+        self._search()
         if self._found is None:
             return None
         if self._right is not None:
@@ -150,12 +146,21 @@ class FewerSearch:
         serial = serial_share(self._all.get(sharing or "", at_best), worth)
         return slowed_down(self._found.efficiency, serial) / _PRICE / _UNTRIED
 
+    def _search(self) -> None:
+        if self._searched or len(self._residents) < 2:
+            return
+        accounts = [resident.account for resident in self._in_order()]
+        found, self._all = best_number(accounts, self._forecast), self._forecast(accounts)
+        better = found is not None and found.efficiency > max(self._all.values(), default=0.0) * _CLEARLY
+        self._found, self._searched = found if better else None, True
+
     def is_worth_copying(self, elapsed_s: float) -> bool:
         """Whether jobs have run for long enough to take it that copying them out and back will pay."""
         return _copying_s(self._leaving_bytes()) <= _COPY_SHARE * elapsed_s
 
     def take(self, now_s: float) -> None:
-        """Set aside those that `believed` has found."""
+        """Set aside those that do better to wait; none if there are none by now."""
+        self._search()
         if self._found is None:
             return
         # When some have ended it may be fewer that are best: not because more would not fit.

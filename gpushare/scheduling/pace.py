@@ -217,13 +217,11 @@ class Pace:
     def _in_doubt(self) -> str | None:
         """The way of sharing that may have become better than fewer jobs at once, if to try it can be afforded."""
         name, here = self._modes.best_sharing, self._here()
-        if (
-            name is None
-            or self._modes.worth_of(name) * _IN_DOUBT ** min(self._stay.turns, _MOST_DOUBT) <= here
-        ):
+        worth = self._modes.worth_of(name) if name else 0.0
+        if worth * _IN_DOUBT ** min(self._stay.turns, _MOST_DOUBT) <= here:
             return None
-        lost_share = max(_LEAST_LOSS, 1 - self._modes.worth_of(name) / self._done_here())
-        trial_s = self._meter.trial_s(here * _CLOSE - self._modes.worth_of(name))
+        lost_share = max(_LEAST_LOSS, 1 - worth / self._done_here())
+        trial_s = self._meter.trial_s(here * _CLOSE - worth)
         return name if self._account.affords(self._fewer.moving_s + lost_share * trial_s) else None
 
     # Modes

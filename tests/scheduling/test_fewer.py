@@ -473,3 +473,13 @@ def test_no_more_are_begun_at_once_where_others_share_better() -> None:
     jobs.curves, jobs.rate = {7: 3.4, 4: 3.3}, lambda here, now_s: 2.0 if here <= 4 else 3.4
     jobs.run(60)
     assert jobs.pace.mode == "zico" and jobs.pace.at_once is None
+
+
+def test_who_waits_is_found_anew_after_a_turn_whoever_asks() -> None:
+    search = search_for({4: 3.3})
+    search.believed(None, 0.0)
+    search.take(0.0)
+    assert search.turn_is_over(61.0)
+    search.leave(61.0)
+    search.take(100.0)
+    assert search.aside == {1, 2, 3, 4}
