@@ -25,4 +25,4 @@ done
 
 say "python tests"
 # One more than two cores take: a third of the time of most tests is waiting.
-"$bin/pytest" -q -n 3 --durations 30
+"$bin/pytest" -q -n 3 --dist worksteal --durations 30
