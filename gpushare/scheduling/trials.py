@@ -8,8 +8,9 @@ ALLOWED_LATE_S = 0.05  # that a look may come late, as long as none came later
 
 
 class TrialAccount:
-    """At no moment have trials lost more than `TRIALS_SHARE` of the time that counts, as it was measured.
+    """Who asks before a trial, and during it, never loses more by trials than `TRIALS_SHARE` of the time that counts.
 
+    What a mode lost that was taken for a wrong belief is no trial but counts, so that trials wait until it is paid for.
     How late looks may come is learned, so only the first one that is later than any before can find a little more.
     """
 
