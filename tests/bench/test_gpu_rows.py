@@ -22,6 +22,29 @@ from gpushare.telemetry.allocation_log import ALLOCATED, FREED, OPENED, Entry
 SETTINGS = Settings(3, 6, 1, 1 << 30, 1 << 30, 64, "")
 
 
+def test_of_allocations_the_mean_and_what_they_add_to_the_loop() -> None:
+    def run(loop: float, empty: float, **more: dict[str, float]) -> dict[str, object]:
+        return {"python": {"512": loop}, "empty": {"512": empty}, "calls": {"clock": loop / 10}, **more}
+
+    plain, jobs = [run(100, 140), run(100, 160)], [run(150, 180), run(150, 160)]
+    figures = allocation.figures_of(plain, jobs)
+    assert figures == pytest.approx(
+        {
+            "clock plain_ns": 10,
+            "clock gpushare_ns": 15,
+            "512 python_ns": 100,
+            "512 gpushare python_ns": 150,
+            "512 empty plain_ns": 150,
+            "512 empty gpushare_ns": 170,
+            "512 empty over_plain": 170 / 150,
+            "512 own_over_plain": 0.4,
+        }
+    )
+    with_raw = [{**run, "raw": {"512": 300.0}} for run in plain]
+    assert "512 raw over_plain" not in allocation.figures_of(with_raw, jobs)  # not measured in jobs
+    assert allocation.figures_of(with_raw, with_raw)["512 raw over_plain"] == 1
+
+
 def test_two_that_slow_each_other_down() -> None:
     # From 6, when the second has done three, to 9: three steps of one second alone, 1.5 of one and a half.
     both = together([[1, 2, 3, 4, 5, 6, 7, 8, 9], [2, 4, 6, 8, 10, 12]], 3)

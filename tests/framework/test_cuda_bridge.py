@@ -27,6 +27,9 @@ from gpushare.native import library
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent / "cuda"
+sys.path.append(str(HERE))
+import stand_ins  # noqa: E402
+
 TORCH_HEADERS = [Path(torch.__file__).parent / "include"]
 TORCH_HEADERS += map(Path, filter(None, os.environ.get("GPUSHARE_TORCH_HEADERS", "").split(":")))
 # The CPU build has all headers but the one that says how libc10_cuda was built.
@@ -271,28 +274,17 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     if not python:
         pytest.skip("GPUSHARE_CUDA_PYTHON names no interpreter that has a torch built for CUDA")
     folder = tmp_path_factory.mktemp("cuda")
-    ask = "import json, dataclasses; from gpushare.framework import cuda_toolchain as t; "
-    ask += "print(json.dumps(dataclasses.asdict(t.find()), default=str))"
-    tools = json.loads(run([python, "-c", ask]).stdout)
-    flags = ["-std=c++20", "-O1", "-g", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    includes = [
-        f"-I{ROOT / 'shim/include'}",
-        "-iquote",
-        f"{ROOT / 'shim/src/devices'}",
-    ]  # its cuda.h is not the driver's
-    for name in ("torch_include", "cuda_include"):
-        includes += ["-isystem", tools[name]]
+    made = stand_ins.build(python, folder)
+    calls, tools = folder / "calls.so", made.tools
     link = [f"-L{tools['torch_libraries']}", f"-Wl,-rpath,{tools['torch_libraries']}"]
     header = Path(tools["torch_include"], "c10/cuda/CUDACachingAllocator.h").read_text()
     tells = ["-DTELLS_CAPTURES"] if "markCaptureBegin" in header else []
-    driver, calls, runtime = folder / "libfake_cuda.so", folder / "calls.so", folder / "libcuda.so.1"
-    fake = sorted((ROOT / "shim/tests/fake_cuda").glob("*.cpp"))
-    run(["g++", *flags, "-Wl,-soname,libfake_cuda.so", *map(str, fake), "-o", str(driver)])
     libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
-    run(["g++", *flags, *includes, *tells, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
-    soname = ["-Wl,-soname,libcuda.so.1", f"-Wl,-rpath,{folder}"]
-    run(["g++", *flags, *includes, str(HERE / "runtime.cpp"), str(driver), *soname, "-o", str(runtime)])
-    return SimpleNamespace(python=python, driver=driver, calls=calls, runtime=runtime, folder=folder)
+    compiling = ["g++", *stand_ins.FLAGS, "-O1", *made.includes, *tells]
+    run([*compiling, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
+    return SimpleNamespace(
+        python=python, driver=made.driver, calls=calls, runtime=made.runtime, folder=folder
+    )
 
 
 def started(real: SimpleNamespace, program: str, *arguments: object, **environment: str) -> str:

@@ -3,8 +3,9 @@
 import json
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from common import JOBS
@@ -16,6 +17,7 @@ from .row import NotMeasured, Row
 from .running import Ran
 
 WHAT = "ns of an allocation plus its free, against torch's own allocator"
+WAYS = ("empty", "raw")
 FIXED_SIZES = (512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 2 << 20, 8 << 20, 20 << 20, 64 << 20)
 
 
@@ -59,25 +61,54 @@ def events_of(log: AllocationLog) -> list[tuple[int, int]]:
 
 
 def compare(bench: Bench, options: str, row: Row) -> None:
-    """`python_ns` is what the loop costs by itself: in plain python, and in a job."""
+    """Each twice, A B B A: processes of the same script differ by more than allocators do."""
     script = f"{shlex.quote(str(JOBS / 'allocations.py'))} --device {bench.runner.device} {options}"
-    plain = told(script, lambda job: bench.runner.python([job], clock=False))
-    ours = told(script, lambda job: bench.runner.gpushare([job], bench.settings.budget_bytes, clock=False))
-    row.notes += sorted({run["raw_why"] for run in (plain, ours) if "raw_why" in run})
-    for what in plain["empty"]:
-        row.figures[f"{what} python_ns"] = plain["python"][what]
-        row.figures[f"{what} gpushare python_ns"] = ours["python"][what]
-        for way in ("empty", "raw"):
-            if way in plain and way in ours:
-                row.figures[f"{what} {way} plain_ns"] = plain[way][what]
-                row.figures[f"{what} {way} gpushare_ns"] = ours[way][what]
-                row.figures[f"{what} {way} over_plain"] = ours[way][what] / plain[way][what]
-    for way in ("empty", "raw"):
+
+    def plain() -> dict[str, Any]:
+        return told(script, lambda job: bench.runner.python([job], clock=False))
+
+    def ours() -> dict[str, Any]:
+        return told(
+            script, lambda job: bench.runner.gpushare([job], bench.settings.budget_bytes, clock=False)
+        )
+
+    first = plain()
+    jobs = [ours(), ours()]
+    processes = [first, plain()]
+    row.notes += sorted({run["raw_why"] for run in processes + jobs if "raw_why" in run})
+    row.figures |= figures_of(processes, jobs)
+    for way in WAYS:
         over = [ratio for what, ratio in row.figures.items() if what.endswith(f" {way} over_plain")]
         if over:
             bench.target(row, f"by {way}, none costs more than torch's own", max(over) <= 1)
     if not bench.on_gpu:
         row.notes.append("plain: on a CPU it is the C library's allocator, not torch's caching one")
+
+
+def figures_of(plain: Sequence[dict[str, Any]], jobs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Of runs of `jobs/allocations.py` in plain python and in jobs, the mean of each.
+
+    By WHAT is allocated: `python_ns`, what the loop costs by itself; `plain_ns`, `gpushare_ns` and `over_plain`, with
+    the allocation and its free; `own_over_plain`, of what these add to the loop by `torch.empty`. By CALL that an
+    allocation makes `plain_ns` and `gpushare_ns`: where a job's take longer it is the process, or the machine.
+    """
+    figures: dict[str, float] = {}
+    for call in plain[0]["calls"]:
+        for who, runs in (("plain", plain), ("gpushare", jobs)):
+            figures[f"{call} {who}_ns"] = fmean(run["calls"][call] for run in runs)
+    for what in plain[0]["empty"]:
+        loop, ours = (fmean(run["python"][what] for run in runs) for runs in (plain, jobs))
+        figures |= {f"{what} python_ns": loop, f"{what} gpushare python_ns": ours}
+        for way in WAYS:
+            if any(way not in run for run in (*plain, *jobs)):
+                continue
+            of_plain, of_jobs = (fmean(run[way][what] for run in runs) for runs in (plain, jobs))
+            figures[f"{what} {way} plain_ns"] = of_plain
+            figures[f"{what} {way} gpushare_ns"] = of_jobs
+            figures[f"{what} {way} over_plain"] = of_jobs / of_plain
+            if way == "empty" and of_plain > loop:
+                figures[f"{what} own_over_plain"] = (of_jobs - ours) / (of_plain - loop)
+    return figures
 
 
 def told(script: str, run: Callable[[str], Ran]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ rounds an iteration of a small model, as training jobs have them.
 
 Written to --out, as JSON: `empty` and `raw` with ns for each size (as text) and each file (its name without suffix),
 and `python`: the same loops with tensors of no bytes, which no allocator is asked for. `raw_why` instead of `raw` where
-that can't be.
+that can't be. `calls`: ns of what an allocation is made with, `clock`, and on a GPU `device`, the question which one is
+current.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import torch
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--device", default="cpu")
+parser.add_argument("--model-device", help="of the model; else --device, which may have no kernels")
 parser.add_argument("--sizes", type=int, nargs="*", default=[])
 parser.add_argument("--replay", type=Path, nargs="*", default=[])
 parser.add_argument("--rounds", type=int, default=15)
@@ -31,13 +33,14 @@ args = parser.parse_args()
 
 Take, Give = Callable[[int], Any], Callable[[Any], None]
 device = torch.device(args.device)
-model = torch.nn.Linear(64, 64).to(device)
+model_device = torch.device(args.model_device or args.device)
+model = torch.nn.Linear(64, 64).to(model_device)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 logs: dict[str, list[tuple[int, int]]] = {file.stem: json.loads(file.read_text()) for file in args.replay}
 
 
 def iterate() -> None:
-    loss = model(torch.ones(64, 64, device=device)).square().mean()
+    loss = model(torch.ones(64, 64, device=model_device)).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -92,7 +95,25 @@ def medians(take: Take, give: Give) -> dict[str, float]:
     return {name: median(values[2:]) for name, values in found.items()}
 
 
+def calls() -> dict[str, float]:
+    asked: dict[str, Callable[[], object]] = {"clock": time.monotonic_ns}
+    if device.type == "cuda":
+        asked["device"] = torch._C._cuda_getDevice
+    return {name: call_ns(call) for name, call in asked.items()}
+
+
+def call_ns(call: Callable[[], object]) -> float:
+    found = []
+    for _ in range(args.rounds):
+        begin = time.perf_counter_ns()
+        for _ in range(args.repeats):
+            call()
+        found.append((time.perf_counter_ns() - begin) / args.repeats)
+    return median(found)
+
+
 results: dict[str, Any] = {"empty": medians(empty, let_go), "python": medians(nothing, let_go)}
+results["calls"] = calls()
 if device.type != "cuda":
     results["raw_why"] = "torch.cuda.caching_allocator_alloc needs a GPU"
 else:

@@ -2,6 +2,7 @@
 // linked with the fake driver as libcuda.so.1, and preloaded before the real runtime. Nothing
 // computes here, and nothing that is seen here says anything about a GPU.
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include <cstring>
 
@@ -31,6 +32,7 @@ cudaError_t told(cuda::CUresult result) {
 void enter() {
   static cuda::CUcontext context = [] {
     cuda::CUcontext made = nullptr;
+    cuInit(0);
     cuDevicePrimaryCtxRetain(&made, 0);
     return made;
   }();
@@ -70,6 +72,18 @@ EXPORTED cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->totalGlobalMem = kMemory;
   properties->multiProcessorCount = 1;
   properties->warpSize = 32;
+  return cudaSuccess;
+}
+// For torch's own allocator, beside which the bridge is measured: addresses, and no memory.
+EXPORTED cudaError_t cudaMalloc(void** address, size_t bytes) {
+  void* found = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return cudaErrorMemoryAllocation;
+  *address = found;
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaFree(void*) { return cudaSuccess; }  // nobody counts addresses
+EXPORTED cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = kMemory;
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {

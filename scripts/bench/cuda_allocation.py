@@ -1,0 +1,97 @@
+"""The host's part of an allocation on a GPU: the bridge against torch's own caching allocator, with no GPU.
+
+    GPUSHARE_CUDA_PYTHON=/path/to/python python scripts/bench/cuda_allocation.py
+
+with an interpreter whose torch is built for CUDA, and click, rich and psutil beside it. The driver is the fake one and
+the CUDA runtime stand-ins, for both: what is compared is what the CPU does, and nothing is said of a GPU. Each size by
+`torch.empty` and `del` in the same loops of the same script, in plain python and in a job, A B B A. `python` is the
+loop with a tensor of no bytes, which no allocator is asked for.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from common import JOBS, ROOT, add_output_options, conclude, environment
+from gpu_rows.allocation import FIXED_SIZES, figures_of
+
+import gpushare
+
+sys.path.append(str(ROOT / "tests" / "framework" / "cuda"))
+import stand_ins
+
+BUDGET = 800 << 20
+PYTHON = os.environ.get("GPUSHARE_CUDA_PYTHON")
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--pairs", type=int, default=3, help="A B B A, so many times")
+parser.add_argument("--repeats", type=int, default=2000, help="of a size, in a round")
+add_output_options(parser, "cuda_allocation")
+args = parser.parse_args()
+if args.estimate:
+    sys.exit(f"this takes about {0.5 + 0.7 * args.pairs:.0f} minutes")
+if not PYTHON:
+    sys.exit("GPUSHARE_CUDA_PYTHON must name an interpreter whose torch is built for CUDA")
+
+
+def told(command: list[str], out: Path, folder: Path, runtime: Path) -> dict[str, Any]:
+    """What the command's script writes to `out`."""
+    env = environment(1, folder, {"LD_PRELOAD": str(runtime), "PYTHONPATH": str(folder)}, gpus=True)
+    done = subprocess.run([str(PYTHON), "-P", *command], env=env, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{shlex.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
+def runs(script: str, folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """In plain python, and in a job."""
+    runtime = stand_ins.build(str(PYTHON), folder, "-O2").runtime
+    (folder / "gpushare").symlink_to(Path(gpushare.__file__).parent)  # for an interpreter that has none
+    out = folder / "out.json"
+    plain = shlex.split(f"{script} --out {out}")
+    job = [
+        "-m",
+        "gpushare",
+        "run",
+        shlex.join(plain),
+        "--device",
+        "cuda",
+        "--budget",
+        str(BUDGET),
+        "--no-live",
+    ]
+    found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
+    for which in (0, 1, 1, 0) * args.pairs:
+        found[which].append(told((plain, job)[which], out, folder, runtime))
+    return found
+
+
+sizes = " ".join(map(str, FIXED_SIZES))
+script = (
+    f"{JOBS / 'allocations.py'} --device cuda --model-device cpu --repeats {args.repeats} --sizes {sizes}"
+)
+with tempfile.TemporaryDirectory() as name:
+    figures = figures_of(*runs(script, Path(name)))
+columns = {
+    "python, ns": "python_ns",
+    "in a job": "gpushare python_ns",
+    "with torch's own, ns": "empty plain_ns",
+    "gpushare": "empty gpushare_ns",
+    "of the whole": "empty over_plain",
+    "of what it adds": "own_over_plain",
+}
+table: list[list[Any]] = [["bytes", *columns]]
+for size in FIXED_SIZES:
+    values = [figures.get(f"{size} {of}", float("nan")) for of in columns.values()]
+    table.append([size, *(f"{v:.0f}" if v > 10 else f"{v:.2f}" for v in values)])
+for call in ("clock", "device"):
+    both = [figures[f"{call} {who}_ns"] for who in ("plain", "gpushare")]
+    table.append([f"{call}, a call", *(f"{ns:.0f}" for ns in both), *["-"] * 4])
+conclude(args, figures, table)
