@@ -91,7 +91,10 @@ table: list[list[Any]] = [["bytes", *columns]]
 for size in FIXED_SIZES:
     values = [figures.get(f"{size} {of}", float("nan")) for of in columns.values()]
     table.append([size, *(f"{v:.0f}" if v > 10 else f"{v:.2f}" for v in values)])
+asked = "import platform, torch; print(f'python {platform.python_version()}, torch {torch.__version__}')"
+of = subprocess.run([PYTHON, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
+table[0][0] = f"bytes ({of})"
 for call in ("clock", "device"):
     both = [figures[f"{call} {who}_ns"] for who in ("plain", "gpushare")]
     table.append([f"{call}, a call", *(f"{ns:.0f}" for ns in both), *["-"] * 4])
-conclude(args, figures, table)
+conclude(args, {"interpreter": of, **figures}, table)

@@ -73,6 +73,13 @@ int fake_cuda_hold(void* stream, int held) {
   return state ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+uint64_t fake_cuda_pending(void* stream) {
+  Locked machine;
+  uint64_t id;
+  StreamState* state = machine->streams.find(static_cast<CUstream>(stream), &id);
+  return state ? state->queue.size() : 0;
+}
+
 void fake_cuda_waits_for_memory(int so) { Locked()->events.waits_for_memory = so != 0; }
 uint64_t fake_cuda_ideal_time(void) { return Locked()->streams.ideal_time(); }
 void fake_cuda_reuse_handles(int reuse) { Locked()->streams.reuse_handles = reuse != 0; }
