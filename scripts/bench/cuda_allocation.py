@@ -35,7 +35,7 @@ parser.add_argument("--repeats", type=int, default=2000, help="of a size, in a r
 add_output_options(parser, "cuda_allocation")
 args = parser.parse_args()
 if args.estimate:
-    sys.exit(f"this takes about {0.5 + 0.7 * args.pairs:.0f} minutes")
+    sys.exit(f"this takes about {0.3 + 0.3 * args.pairs:.0f} minutes")
 if not PYTHON:
     sys.exit("GPUSHARE_CUDA_PYTHON must name an interpreter whose torch is built for CUDA")
 

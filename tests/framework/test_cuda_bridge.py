@@ -20,6 +20,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+sys.path.append(str(Path(__file__).parent / "cuda"))
+import stand_ins
+
 from gpushare.framework import cuda_bridge, cuda_cache, cuda_toolchain
 from gpushare.framework.cuda_toolchain import BridgeError, Toolchain
 from gpushare.host import gpu
@@ -27,9 +30,6 @@ from gpushare.native import library
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent / "cuda"
-sys.path.append(str(HERE))
-import stand_ins  # noqa: E402
-
 TORCH_HEADERS = [Path(torch.__file__).parent / "include"]
 TORCH_HEADERS += map(Path, filter(None, os.environ.get("GPUSHARE_TORCH_HEADERS", "").split(":")))
 # The CPU build has all headers but the one that says how libc10_cuda was built.
