@@ -29,7 +29,11 @@ class FewerVerdicts:
             return False
         most = max(now.here, reading.measured)
         worth = self._believed(now.modes, most) if len(reading.rates) > 2 else None
-        if worth is None or worth <= most * MARGIN or not now.fewer.is_worth_copying(now.account.elapsed_s):
+        if (
+            worth is None
+            or worth <= most * MARGIN
+            or not now.fewer_search.is_worth_copying(now.account.elapsed_s)
+        ):
             return False
         now.modes[FEWER] = Mode(worth)
         return known is None
@@ -51,7 +55,7 @@ class FewerVerdicts:
         known = now.modes.pop(FEWER)
         worth, other = self._believed(now.modes), max(now.modes, key=now.modes.worth_of)
         if worth is None or (not known.measured and worth <= now.modes.worth_of(other) * MARGIN):
-            now.fewer.give_up()
+            now.fewer_search.give_up()
             now.take(now_s, other)
             return
         now.modes[FEWER] = known if known.measured else Mode(worth)
@@ -61,7 +65,7 @@ class FewerVerdicts:
         """:param here: what the mode in force may be worth, if that is more than is believed of it."""
         sharing = modes.best_sharing
         worth = modes.worth_of(sharing) if sharing else 0.0
-        return self._in_force.fewer.believed(
+        return self._in_force.fewer_search.believed(
             sharing, max(worth, here if sharing == self._in_force.home else 0.0)
         )
 
@@ -82,7 +86,7 @@ class FewerVerdicts:
         worth = now.modes.worth_of(name) if name else 0.0
         if name is None or worth * _IN_DOUBT ** min(now.stay.turns, _MOST_DOUBT) <= now.here:
             return None
-        return name if now.affords_trial(name, now.fewer.moving_s) else None
+        return name if now.affords_trial(name, now.fewer_search.moving_s) else None
 
     def leave(self, now_s: float, before: float | None) -> None:
         """All come back.
@@ -92,7 +96,7 @@ class FewerVerdicts:
         """
         now = self._in_force
         other = now.modes.best_beside(FEWER) or TURNS
-        now.fewer.give_up()
+        now.fewer_search.give_up()
         now.modes.forget([other])  # the machine may have slowed down, which nothing has told of the others
         now.leave_for(now_s, other)
         if before is not None:

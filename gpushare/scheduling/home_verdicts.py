@@ -17,8 +17,8 @@ class HomeVerdicts:
 
     def __init__(self, in_force: InForce, fewer: FewerVerdicts, trials: TrialVerdicts) -> None:
         self._in_force = in_force
-        self._fewer = fewer
-        self._trials = trials
+        self._fewer_verdicts = fewer
+        self._trial_verdicts = trials
 
     def judge(self, now_s: float, reading: Reading) -> None:
         """This is what it has done in its window so far."""
@@ -37,7 +37,7 @@ class HomeVerdicts:
         if now.home == FEWER:
             before = None if now.stay.fresh else now.modes[FEWER].worth
             now.modes.note(FEWER, 0.0, in_force=True)  # but others, who might go on, were set aside
-            self._fewer.leave(now_s, before)
+            self._fewer_verdicts.leave(now_s, before)
         else:
             now.meter.begin_window(now_s)
             now.stay.disturb()
@@ -56,7 +56,7 @@ class HomeVerdicts:
         known, fresh = now.modes[now.home], now.stay.fresh
         first, before = not known.measured, known.worth
         changed = self._count(reading, first=first)
-        found_now = self._fewer.look_for(reading)
+        found_now = self._fewer_verdicts.look_for(reading)
         other = now.modes.best_beside(now.home)
         due = fresh or changed or now.stay.left == 0 or not now.here
         if other and (due or (found_now and other == FEWER)) and self._is_better(other):
@@ -66,13 +66,13 @@ class HomeVerdicts:
                 now.stay.disturb()
                 now.stay.fresh = True
             else:
-                self._fewer.leave(now_s, None if fresh else before)
+                self._fewer_verdicts.leave(now_s, None if fresh else before)
             return
         now.stay.before = None
-        if not changed and (name := self._trials.due()):
+        if not changed and (name := self._trial_verdicts.due()):
             now.begin_trial(now_s, name)
-        elif now.home == FEWER and now.fewer.turn_is_over(now_s):
-            self._fewer.end_turn(now_s)
+        elif now.home == FEWER and now.fewer_search.turn_is_over(now_s):
+            self._fewer_verdicts.end_turn(now_s)
 
     def _count(self, reading: Reading, *, first: bool) -> bool:
         """A full window; whether the mode has changed."""

@@ -30,8 +30,8 @@ class InForce:
         self.stay = Stay()
         self.meter = Meter()
         self.account = TrialAccount()
-        self.groups = GroupSearch()
-        self.fewer = FewerSearch()
+        self.group_search = GroupSearch()
+        self.fewer_search = FewerSearch()
 
     def restart(self, now_s: float, jobs: Jobs, believed: Mapping[str, float]) -> None:
         """These are the jobs from now on, and this is believed of each mode; one has to be taken next, if any is."""
@@ -39,8 +39,8 @@ class InForce:
         self.meter.restart(jobs)
         self.stay.forget()
         self.modes = Modes({name: Mode(worth) for name, worth in believed.items()})
-        self.groups = GroupSearch()
-        self.fewer.restart(jobs.keys())
+        self.group_search = GroupSearch()
+        self.fewer_search.restart(jobs.keys())
         self.mode = None
 
     @property
@@ -63,9 +63,9 @@ class InForce:
         """This was measured of the mode."""
         worth = reading.measured
         if name == GROUPS:
-            worth = self.groups.worth(reading)
+            worth = self.group_search.worth(reading)
         elif name == FEWER:
-            worth = self.fewer.worth(reading)
+            worth = self.fewer_search.worth(reading)
         self.modes.note(name, worth, in_force=name == self.home)
         self.known[name] = reading
 
@@ -77,11 +77,11 @@ class InForce:
         if known and (known.readings or self.stay.left):
             return
         least = max(1.0, self.here, known.worth if known and known.measured else 0.0)
-        if believed := self.groups.find(reading, least * MARGIN):
+        if believed := self.group_search.find(reading, least * MARGIN):
             self.modes[GROUPS] = Mode(believed)
 
     def affords_trial(self, name: str, beside_s: float = 0.0) -> bool:
-        """Whether as much may be lost as it takes to measure this mode.
+        """Whether as much may be lost as it takes to measure this mode; the one that is not on trial was measured.
 
         :param beside_s: what is lost by the way there and back.
         """
@@ -109,7 +109,7 @@ class InForce:
         groups = self.modes.get(GROUPS)
         if name != GROUPS and groups and groups.measured and groups.worth <= 0:
             del self.modes[GROUPS]  # they put jobs off; others, or of other rates, may be found
-            self.groups.forget()
+            self.group_search.forget()
         self.stay.begin(fresh=not self.modes[name].measured, another=another)
         self._switch(now_s, name)
 
@@ -126,8 +126,8 @@ class InForce:
 
     def _switch(self, now_s: float, name: str) -> None:
         if name == FEWER:
-            self.fewer.take(now_s)
+            self.fewer_search.take(now_s)
         else:
-            self.fewer.leave(now_s)
+            self.fewer_search.leave(now_s)
         self.mode = name
         self.meter.switch(now_s)

@@ -17,7 +17,7 @@ class TrialVerdicts:
 
     def __init__(self, in_force: InForce, fewer: FewerVerdicts) -> None:
         self._in_force = in_force
-        self._fewer = fewer
+        self._fewer_verdicts = fewer
 
     def due(self) -> str | None:
         """The mode whose trial is due and can be afforded; None if there is none."""
@@ -81,7 +81,7 @@ class TrialVerdicts:
         if now.home != FEWER:
             now.take(now_s, name if better else now.home)
         elif better:
-            now.fewer.give_up()
+            now.fewer_search.give_up()
             now.take(now_s, name)
         else:
-            self._fewer.stay_or_not(now_s)
+            self._fewer_verdicts.stay_or_not(now_s)

@@ -1,5 +1,6 @@
 """scripts/bench/gpu_rows: what the rows compute, with nothing that runs but plain python."""
 
+import json
 import math
 import sys
 import time
@@ -22,11 +23,12 @@ from gpushare.telemetry.allocation_log import ALLOCATED, FREED, OPENED, Entry
 SETTINGS = Settings(3, 6, 1, 1 << 30, 1 << 30, 64, "")
 
 
-def test_of_allocations_the_mean_and_what_they_add_to_the_loop() -> None:
-    def run(loop: float, empty: float, **more: dict[str, float]) -> dict[str, object]:
-        return {"python": {"512": loop}, "empty": {"512": empty}, "calls": {"clock": loop / 10}, **more}
+def of_loop(loop: float, empty: float, **more: dict[str, float]) -> dict[str, dict[str, float]]:
+    return {"python": {"512": loop}, "empty": {"512": empty}, "calls": {"clock": loop / 10}, **more}
 
-    plain, jobs = [run(100, 140), run(100, 160)], [run(150, 180), run(150, 160)]
+
+def test_of_allocations_the_mean_and_what_they_add_to_the_loop() -> None:
+    plain, jobs = [of_loop(80, 140), of_loop(120, 160)], [of_loop(150, 180), of_loop(150, 160)]
     figures = allocation.figures_of(plain, jobs)
     assert figures == pytest.approx(
         {
@@ -43,6 +45,46 @@ def test_of_allocations_the_mean_and_what_they_add_to_the_loop() -> None:
     with_raw = [{**run, "raw": {"512": 300.0}} for run in plain]
     assert "512 raw over_plain" not in allocation.figures_of(with_raw, jobs)  # not measured in jobs
     assert allocation.figures_of(with_raw, with_raw)["512 raw over_plain"] == 1
+    nothing_added = allocation.figures_of([of_loop(100, 100)], jobs)
+    assert "512 own_over_plain" not in nothing_added and nothing_added["512 empty over_plain"] == 1.7
+
+
+class Times:
+    """A runner whose scripts write the next of these; None: there is no time left."""
+
+    device = "cpu"
+
+    def __init__(self, *found: dict[str, dict[str, float]] | None) -> None:
+        self.found, self.order = list(found), ""
+
+    def python(self, jobs: list[str], clock: bool) -> Ran:
+        return self._ran(jobs[0], "A")
+
+    def gpushare(self, jobs: list[str], budget_bytes: int, clock: bool) -> Ran:
+        return self._ran(jobs[0], "B")
+
+    def _ran(self, job: str, who: str) -> Ran:
+        if (found := self.found.pop(0)) is None:
+            raise NoTimeLeft
+        self.order += who
+        Path(job.split("--out ")[1]).write_text(json.dumps(found))
+        return Ran()
+
+
+def test_allocations_are_measured_in_turns_as_far_as_there_is_time() -> None:
+    def compared(*found: dict[str, dict[str, float]] | None) -> tuple[str, Row]:
+        runner, row = Times(*found), Row("allocation", "", "")
+        allocation.compare(Bench(runner, SETTINGS), "", row)
+        return runner.order, row
+
+    first, second, third, fourth = (of_loop(n, 2 * n) for n in (1, 2, 4, 5))
+    order, row = compared(first, second, third, fourth)
+    assert order == "ABBA" and row.figures["512 python_ns"] == 3 == row.figures["512 gpushare python_ns"]
+    order, row = compared(first, second, third, None)
+    assert order == "ABB" and row.figures["512 python_ns"] == 1
+    assert any("no time left" in note for note in row.notes)
+    with pytest.raises(NoTimeLeft):
+        compared(first, None)
 
 
 def test_two_that_slow_each_other_down() -> None:

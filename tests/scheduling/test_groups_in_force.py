@@ -94,7 +94,7 @@ def test_groups_that_were_left_in_the_middle_of_a_trial_s_repeats_are_left_all_t
     jobs = InGroups(3, {(1, 3): 1.5}, {1: 0.5, 2: 0.9, 3: 0.5})  # about as good as side by side
 
     def between_two_trials() -> bool:
-        return jobs.pace.mode == GROUPS and bool(jobs.pace._now.modes["zico"].readings)
+        return jobs.pace.mode == GROUPS and bool(jobs.pace._in_force.modes["zico"].readings)
 
     while not between_two_trials():
         jobs.run(0.5)

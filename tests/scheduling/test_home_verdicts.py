@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from measured_jobs import Jobs, rates, solo
 
 from gpushare.scheduling.efficiency import efficiency
-from gpushare.scheduling.meter import Meter, Progress
 from gpushare.scheduling.snapshot import TURNS
 from gpushare.scheduling.trials import TRIALS_SHARE
 
@@ -159,13 +158,3 @@ def test_turns_are_never_believed_to_be_worth_more_than_one_job_alone() -> None:
     jobs.phase, jobs.yields["zico"] = (1,), 1.3
     jobs.run(60)
     assert TURNS not in jobs.spent_s
-
-
-def test_a_clear_case_is_measured_sooner() -> None:
-    meter = Meter()
-    jobs = {1: Progress(0.0, 0.1), 2: Progress(0.0, 0.1)}
-    meter.restart(jobs)
-    meter.count(jobs)
-    assert meter.trial_s(0.0) == meter.trial_s(-1.0) == meter.trial_s(0.01) == pytest.approx(0.2 + 2.0)
-    assert meter.trial_s(0.1) == pytest.approx(0.2 + 1.0)
-    assert meter.trial_s(1.0) == pytest.approx(0.2 + 0.4)

@@ -6,6 +6,16 @@ from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
 
 
+def test_a_clear_case_is_measured_sooner() -> None:
+    meter = Meter()
+    jobs = {1: Progress(0.0, 0.1), 2: Progress(0.0, 0.1)}
+    meter.restart(jobs)
+    meter.count(jobs)
+    assert meter.trial_s(0.0) == meter.trial_s(-1.0) == meter.trial_s(0.01) == pytest.approx(0.2 + 2.0)
+    assert meter.trial_s(0.1) == pytest.approx(0.2 + 1.0)
+    assert meter.trial_s(1.0) == pytest.approx(0.2 + 0.4)
+
+
 def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     meter = Meter()
     jobs = {1: Progress(10.0, 0.5), 2: Progress(0.0, 0.1)}

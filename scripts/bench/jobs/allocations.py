@@ -7,8 +7,8 @@ rounds an iteration of a small model, as training jobs have them.
 
 Written to --out, as JSON: `empty` and `raw` with ns for each size (as text) and each file (its name without suffix),
 and `python`: the same loops with tensors of no bytes, which no allocator is asked for. `raw_why` instead of `raw` where
-that can't be. `calls`: ns of what an allocation is made with, `clock`, and on a GPU `device`, the question which one is
-current.
+that can't be. `calls`: ns of what Python calls and no allocator has part in, `clock`, and on a GPU `device`, the
+question which one is current.
 """
 
 import argparse
@@ -83,14 +83,22 @@ def replay(events: list[tuple[int, int]], take: Take, give: Give) -> float:
     return (time.perf_counter_ns() - begin) / max(1, count)
 
 
+def settle() -> None:
+    """What was freed until now has passed on the device too."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
 def medians(take: Take, give: Give) -> dict[str, float]:
     """The first two rounds do not count: they fill the allocator's cache, and are a job's profile."""
     found: dict[str, list[float]] = {}
     for _ in range(2 + args.rounds):
         iterate()
         for size in args.sizes:
+            settle()
             found.setdefault(str(size), []).append(one_size(size, take, give))
         for name, events in logs.items():
+            settle()
             found.setdefault(name, []).append(replay(events, take, give))
     return {name: median(values[2:]) for name, values in found.items()}
 

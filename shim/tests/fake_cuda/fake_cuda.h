@@ -98,7 +98,8 @@ FAKE_CUDA_API void fake_cuda_waits_for_memory(int so);
 FAKE_CUDA_API uint64_t fake_cuda_ideal_time(void);
 
 FAKE_CUDA_API struct fake_cuda_counters fake_cuda_read_counters(void);
-/* Operations of the stream that were issued and have not run. */
+/* Operations of the stream that were issued and have not run; 0, and a misuse, where there is no
+ * such stream. */
 FAKE_CUDA_API uint64_t fake_cuda_pending(void* stream);
 /* 0 for a name that is no entry point. */
 FAKE_CUDA_API uint64_t fake_cuda_calls(const char* entry_point);

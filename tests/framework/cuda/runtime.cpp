@@ -32,7 +32,7 @@ cudaError_t told(cuda::CUresult result) {
 void enter() {
   static cuda::CUcontext context = [] {
     cuda::CUcontext made = nullptr;
-    cuInit(0);
+    cuInit(0);  // as the runtime does; in a job the shim has done it
     cuDevicePrimaryCtxRetain(&made, 0);
     return made;
   }();

@@ -13,6 +13,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
 FLAGS = ("-std=c++20", "-g", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror")
+COMPILE_S = 300
 TOOLS = "import json, dataclasses; from gpushare.framework import cuda_toolchain as t; "
 TOOLS += "print(json.dumps(dataclasses.asdict(t.find()), default=str))"
 
@@ -31,16 +32,17 @@ class StandIns:
 def run(command: Sequence[str | Path]) -> str:
     """What it prints.
 
-    :raises CalledProcessError: it failed; its words went to stderr.
+    :raises SubprocessError: it failed, or took too long; its words went to stderr.
     """
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True, timeout=COMPILE_S)
+    return done.stdout
 
 
 def build(python: str, folder: Path, optimise: str = "-O1") -> StandIns:
     """Into the folder, for this interpreter.
 
-    :raises CalledProcessError: a compiler, or CUDA's headers, are missing, or the sources do not compile.
+    :raises SubprocessError: a compiler, or CUDA's headers, are missing, or the sources do not compile.
     """
     tools = json.loads(run([python, "-c", TOOLS]))
     # The shim's cuda.h is not the driver's.
@@ -48,7 +50,7 @@ def build(python: str, folder: Path, optimise: str = "-O1") -> StandIns:
     for name in ("torch_include", "cuda_include"):
         includes += ["-isystem", tools[name]]
     driver, runtime = folder / "libfake_cuda.so", folder / "libcuda.so.1"
-    compile_it = ["g++", *FLAGS, optimise]
+    compile_it = [tools["compiler"], *FLAGS, optimise]
     fake = sorted((ROOT / "shim/tests/fake_cuda").glob("*.cpp"))
     run([*compile_it, "-Wl,-soname,libfake_cuda.so", *fake, "-o", driver])
     soname = ["-Wl,-soname,libcuda.so.1", f"-Wl,-rpath,{folder}"]
