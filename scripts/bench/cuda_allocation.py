@@ -64,17 +64,8 @@ def runs(script: list[str], folder: Path) -> tuple[list[dict[str, Any]], list[di
     """In plain python, and in a job."""
     runtime = stand_ins.build(str(PYTHON), folder, "-O2").runtime
     (folder / "gpushare").symlink_to(Path(gpushare.__file__).parent)  # for an interpreter that has none
-    job = [
-        "-m",
-        "gpushare",
-        "run",
-        shlex.join(script),
-        "--device",
-        "cuda",
-        "--budget",
-        str(BUDGET),
-        "--no-live",
-    ]
+    options = ["--device", "cuda", "--budget", str(BUDGET), "--no-live"]
+    job = ["-m", "gpushare", "run", shlex.join(script), *options]
     told(job, folder, runtime)  # compiles the bridge
     found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
     for which in (0, 1, 1, 0) * args.pairs:

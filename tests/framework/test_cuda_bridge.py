@@ -280,7 +280,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     header = Path(tools["torch_include"], "c10/cuda/CUDACachingAllocator.h").read_text()
     tells = ["-DTELLS_CAPTURES"] if "markCaptureBegin" in header else []
     libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
-    compiling = ["g++", *stand_ins.FLAGS, "-O1", *made.includes, *tells]
+    compiling = [tools["compiler"], *stand_ins.FLAGS, "-O1", *made.includes, *tells]
     run([*compiling, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
     return SimpleNamespace(
         python=python, driver=made.driver, calls=calls, runtime=made.runtime, folder=folder
