@@ -273,7 +273,8 @@ class Governor {
   uint64_t permit_wait(const Account& a, const Account& o) const;
   uint64_t planned_for(const Account& a, Shut shut) const;
   void plan_look(Waiter& w, Shut shut);
-  int64_t rank_of(const Account& a) const;
+  template <typename T>
+  T standing(const Account& a, T Account::*of) const;
   int compare(const Account& a, const Account& b) const;
   bool starts_apart(const Account& a, const Account& b) const;
   bool take_turns(const Account& a, const Account& b) const;

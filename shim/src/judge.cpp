@@ -129,10 +129,10 @@ Governor::Judged Governor::judge_set_up(const Account& a, uint64_t n, uint64_t w
                    accounts_[0].held.load(std::memory_order_relaxed);
   uint64_t budget = planned_budget(), reserve = std::min(budget, headroom_);
   uint64_t limit = others_open(a) ? budget - reserve : budget;
-  bool safe = safe_after(a, n, 0, limit);
-  if (safe && leaves_room(a, n)) return {Verdict::kGo};
+  bool room = leaves_room(a, n);
+  if (room && safe_after(a, n, 0, limit)) return {Verdict::kGo};
   if (alone > budget_ || !others_live(a)) return {Verdict::kImpossible};
-  return {Verdict::kWait, {safe ? kResidues : kClaims, largest_other(a)}};
+  return {Verdict::kWait, {room ? kClaims : kResidues, largest_other(a)}};
 }
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can

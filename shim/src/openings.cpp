@@ -44,20 +44,23 @@ double Governor::least_granted(const Account& a) const {
 
 // A set-up waits a while until others have been measured. Who is to be measured goes as the first
 // of those that wait for that, or whoever goes before it would pass them too.
-int64_t Governor::rank_of(const Account& a) const {
-  int64_t rank = a.rank;
-  if (a.curve.known()) return rank;
+template <typename T>
+T Governor::standing(const Account& a, T Account::*of) const {
+  T first = a.*of;
+  if (a.curve.known()) return first;
   for (const Waiter* w : memory_waiters_)
-    if (w->reasons.why() == kMeasured) rank = std::min(rank, accounts_[w->id].rank);
-  return rank;
+    if (w->reasons.why() == kMeasured) first = std::min(first, accounts_[w->id].*of);
+  return first;
 }
 
 // Less than nought: `a` goes before `b`, whoever asked first.
 int Governor::compare(const Account& a, const Account& b) const {
-  if (order_ == Order::kFair) return (a.granted > b.granted) - (a.granted < b.granted);
-  if (order_ != Order::kRanked) return 0;
-  int64_t of_a = rank_of(a), of_b = rank_of(b);
-  return (of_a > of_b) - (of_a < of_b);
+  auto by = [&](auto of) {
+    auto of_a = standing(a, of), of_b = standing(b, of);
+    return (of_a > of_b) - (of_a < of_b);
+  };
+  if (order_ == Order::kFair) return by(&Account::granted);
+  return order_ == Order::kRanked ? by(&Account::rank) : 0;
 }
 
 // Whether `a` starts only where no iteration of `b` is open. The other way round it may be

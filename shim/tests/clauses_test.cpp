@@ -122,9 +122,27 @@ void a_set_up_waits_for_iterations_under_way() {
   }
   CHECK(s.hold(b, 20) == Answer::kWaits);
   CHECK_EMPTY(s.check());
+  s.set_time(kSecond);
   s.free_down_to(a, 30);
-  CHECK(s.look(b) == Answer::kGo);
+  CHECK(s.look(b) == Answer::kGo && waited(s, b, kClaims) > 0);
   CHECK_EMPTY(s.check());
+}
+
+// Whatever is under way, it has no room until one of them ends: that is what it waits for.
+void a_set_up_that_has_no_place_says_so() {
+  Simulation s(Policy::kZico, kPage, 130);
+  uint32_t a = begin(s, 60, 40), c = begin(s, 60, 40), b = begin(s, 80);
+  for (uint32_t id : {a, c}) {
+    CHECK(s.door(id) == Answer::kGo);
+    rise(s, id, 60);
+  }
+  CHECK(s.hold(b, 40) == Answer::kWaits);
+  s.set_time(kSecond);
+  s.free_down_to(a, 40), s.free_down_to(c, 40);
+  s.set_time(3 * kSecond);
+  s.end_job(a);
+  CHECK(s.look(b) == Answer::kGo);
+  CHECK(waited(s, b, kClaims) == 0 && waited(s, b, kResidues) > 2 * kSecond);
 }
 
 // As steps of the iteration beside it do.
@@ -311,6 +329,7 @@ int main() {
   a_mistaken_kind_claims_what_all_do();
   what_is_not_known_comes_back_to_nobody();
   a_set_up_waits_for_iterations_under_way();
+  a_set_up_that_has_no_place_says_so();
   a_set_up_leaves_the_headroom();
   nobody_starts_beside_one_that_is_measured();
   nobody_starts_beside_one_that_is_not_trusted();

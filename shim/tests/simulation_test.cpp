@@ -423,6 +423,28 @@ void who_is_measured_goes_as_those_that_wait_for_it() {
   CHECK(s.look(newcomer) == Answer::kGo && s.look(high) == Answer::kGo);
 }
 
+// Likewise where another one has been granted less.
+void who_is_measured_goes_first_where_the_order_is_fair() {
+  Simulation s(Policy::kTemporal, kPage, 300);
+  uint32_t known = begin(s, 60), unknown = s.begin_job({}, {}, 0);
+  s.set_order(Order::kFair, 0);
+  auto iterates = [&] {
+    CHECK(s.hold(unknown, 20) == Answer::kGo);
+    s.free_down_to(unknown, 5);
+  };
+  CHECK(s.door(unknown) == Answer::kGo && s.door(known) == Answer::kWaits);
+  s.set_time(100 * kSecond);
+  iterates();
+  CHECK(s.door(unknown) == Answer::kWaits && s.look(known) == Answer::kGo);
+  CHECK(s.door(known) == Answer::kGo);  // again before it
+  uint32_t newcomer = s.begin_job({}, {}, 0);
+  CHECK(s.hold(newcomer, 3) == Answer::kWaits);
+  CHECK(s.door(known) == Answer::kWaits && s.look(unknown) == Answer::kGo);
+  iterates();
+  CHECK(s.door(unknown) == Answer::kWaits);
+  CHECK(s.look(newcomer) == Answer::kGo && s.look(known) == Answer::kGo);
+}
+
 // Where it could start at once beside the other, who is behind in rank does not pass.
 void nobody_passes_who_goes_first() {
   Simulation s(Policy::kZico, kPage, 150);
@@ -667,6 +689,7 @@ int main() {
   a_plan_is_for_those_under_way();
   the_lowest_rank_goes_first();
   who_is_measured_goes_as_those_that_wait_for_it();
+  who_is_measured_goes_first_where_the_order_is_fair();
   nobody_passes_who_goes_first();
   the_order_is_fair_by_memory_and_time();
   a_long_set_up_is_nothing_to_catch_up();
