@@ -44,6 +44,16 @@ std::vector<Stream> Fences::streams(uint32_t account) {
   return a.streams;
 }
 
+void Fences::uncount(uint32_t account, Batch batch, uint64_t bytes) {
+  if (!asynchronous_ || open(account) != batch) return;
+  std::atomic<uint64_t>& counted = of_[account].bytes;
+  uint64_t before = counted.load(std::memory_order_relaxed);
+  // The batch may be closed meanwhile.
+  while (!counted.compare_exchange_weak(before, before - std::min(before, bytes),
+                                        std::memory_order_relaxed)) {
+  }
+}
+
 bool Fences::capturing(const Account& a) const {
   return std::ranges::any_of(a.streams, [this](Stream s) { return device_->capturing(s); });
 }

@@ -143,8 +143,15 @@ void Governor::hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, Dev
 
 PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work) {
   Lock lock(mutex_);
-  PageIndex first = pool_.reserve_range(n);
-  if (first != kNoPage) pool_.hold(first, n, id, stream, work);
+  return pool_.hold_range(n, id, stream, work);
+}
+
+PageIndex Governor::try_hold_range(uint64_t n, uint32_t id, Stream stream, bool no_wait,
+                                   DeviceWork& work) {
+  Lock lock(mutex_);
+  if (!try_charge_locked(id, n, no_wait)) return kNoPage;
+  PageIndex first = pool_.hold_range(n, id, stream, work);
+  if (first == kNoPage) remove_pages(accounts_[id], n);
   return first;
 }
 
@@ -163,8 +170,8 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
                       bool release) {
   uint64_t since = sleepers_.load(std::memory_order_relaxed) ? now_ns() : 0;
   Lock lock(mutex_);
-  uint64_t saved = pool_.unhold(first, n, stream.load(std::memory_order_relaxed));
-  if (release) pool_.release_range(first, n);
+  Stream used = stream.load(std::memory_order_relaxed);
+  uint64_t saved = release ? pool_.unhold_range(first, n, used) : pool_.unhold(first, n, used);
   Account& a = accounts_[id];
   a.saved -= saved;
   remove_pages(a, n - saved);

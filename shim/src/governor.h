@@ -86,6 +86,8 @@ class Governor {
   bool try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
                 bool no_wait, DeviceWork& work);
   PageIndex hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work);
+  // try_charge and hold_range; kNoPage if either can't be.
+  PageIndex try_hold_range(uint64_t n, uint32_t id, Stream stream, bool no_wait, DeviceWork& work);
   // Whether to hold one of these pages now would make the CPU wait for the device.
   bool stalls(PageIndex first, uint64_t n);
   // Does what pages that were held need before `stream` uses them. Calls the driver: no lock may be

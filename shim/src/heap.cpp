@@ -111,14 +111,13 @@ PageIndex Heap::take_kept(uint64_t* pages) {
 
 PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   reclaim(false);
-  bool later = counts_.foreign_freed.load(std::memory_order_relaxed) > 0;
-  if (later && !governor_->try_charge(account_, pages, no_wait)) {
-    reclaim(true);
-    later = false;
-  }
-  if (!later) governor_->charge(account_, pages, no_wait, bytes);
   DeviceWork work;
-  PageIndex first = governor_->hold_range(pages, account_, stream(), work);
+  PageIndex first = governor_->try_hold_range(pages, account_, stream(), no_wait, work);
+  if (first == kNoPage) {
+    if (counts_.foreign_freed.load(std::memory_order_relaxed) > 0) reclaim(true);
+    governor_->charge(account_, pages, no_wait, bytes);
+    first = governor_->hold_range(pages, account_, stream(), work);
+  }
   if (first == kNoPage) {
     governor_->uncharge(account_, pages);
     throw OutOfMemory("gpushare: out of memory: no address range is long enough");

@@ -1,4 +1,5 @@
-// Pages: who holds them. Address ranges are in ranges.cpp, contents that leave in saving.cpp.
+// Pages: who holds them. Address ranges are in ranges.cpp, contents that leave in saving.cpp, what
+// was given up a moment ago in recent.cpp.
 #include "pool.h"
 
 #include <algorithm>
@@ -120,6 +121,8 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
 }
 
 void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream, DeviceWork& work) {
+  if (hold_recent(first, n, account, stream)) return;
+  settle();
   // First the frames that lie there already, so that none of them is taken for its neighbour.
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
@@ -134,27 +137,43 @@ void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream, De
   }
 }
 
+PageIndex Pool::hold_range(uint64_t n, uint32_t account, Stream stream, DeviceWork& work) {
+  PageIndex first = hold_recent_range(n, account, stream);
+  if (first != kNoPage) return first;
+  first = reserve_range(n);
+  if (first != kNoPage) hold(first, n, account, stream, work);
+  return first;
+}
+
 uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
+  if (put_off(first, n, stream, false)) return 0;
   uint64_t saved = 0;
   uint32_t account = page_[first].account;
+  Batch batch = fences_->open(account);
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
-    if (page.use == Use::kSaved) {
-      ++saved;
-      device_->forget(address(p), page_bytes_);
-      page = {.use = Use::kReserved};
+    if (page.use == Use::kSaved || page.frame == kNoFrame) --unlike_[account];
+    if (page.use != Use::kSaved) {
+      give_up(p, stream, batch);
       continue;
     }
-    page.use = Use::kReserved;
-    page.stream = stream;
-    page.batch = fences_->open(account);
-    if (page.frame != kNoFrame) frames_.release(page.frame);
+    ++saved;
+    device_->forget(address(p), page_bytes_);
+    page = {.use = Use::kReserved};
   }
   fences_->count(account, (n - saved) * page_bytes_);
   return saved;
 }
 
+uint64_t Pool::unhold_range(PageIndex first, uint64_t n, Stream stream) {
+  if (put_off(first, n, stream, true)) return 0;
+  uint64_t saved = unhold(first, n, stream);
+  release_range(first, n);
+  return saved;
+}
+
 bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
+  settle();
   Page& p = page_[page];
   Frame f = choose_idle(p.account);
   if (f == kNoFrame) return false;
@@ -169,6 +188,7 @@ bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
 
 void Pool::unplace(const DeviceWork::Mapping& m, bool ended) {
   page_[m.page].frame = kNoFrame;
+  ++unlike_[page_[m.page].account];
   frames_.set_page(m.frame, kNoPage);
   if (!ended && !m.create) return;
   frames_.release(m.frame);
@@ -203,6 +223,7 @@ void Pool::destroy_some(uint64_t n) {
 }
 
 void Pool::forget_stream(Stream stream) {
+  settle();
   for (Page& p : page_)
     if (p.stream == stream) p.stream = Fences::kGone;
 }
@@ -214,6 +235,7 @@ void Pool::set_budget(uint64_t pages) {
 
 void Pool::trim() {
   if (frames_.count() <= budget_pages_) return;
+  settle();
   if (aliases_) return destroy_some(std::min(frames_.count() - budget_pages_, kAtOnce));
   for (Frame f = frames_.oldest(); f != kNoFrame && frames_.count() > budget_pages_;) {
     Frame next = frames_.next(f);
@@ -223,7 +245,8 @@ void Pool::trim() {
   }
 }
 
-std::string Pool::check(uint64_t held) const {
+std::string Pool::check(uint64_t held) {
+  settle();
   uint64_t held_pages = 0, placed = 0, free_pages = 0;
   for (PageIndex p = 0; p < address_pages_; ++p) {
     const Page& page = page_[p];

@@ -9,6 +9,10 @@
 // there without another mapping; a page is mapped anew only if its frame is held elsewhere. Where
 // it can't, the contents of the first address are dropped.
 //
+// Pages that were given up a moment ago stay as they were held until anybody but their holder wants
+// something of the pool: most memory that a job frees it takes again, at the same addresses, and
+// then neither costs anything by the page (recent.cpp).
+//
 // No locks: the caller (the governor) serialises. Driver calls that a device with aliases needs are
 // not made here but noted as work, which the caller does when it has no lock any more. Nothing is
 // stored inside the pool's bytes.
@@ -85,6 +89,9 @@ class Pool {
   // A range of n free addresses, now reserved; kNoPage if the address space has no such range.
   PageIndex reserve_range(uint64_t n);
   void release_range(PageIndex first, uint64_t n);
+  // reserve_range and hold; unhold and release_range.
+  PageIndex hold_range(uint64_t n, uint32_t account, Stream stream, DeviceWork& work);
+  uint64_t unhold_range(PageIndex first, uint64_t n, Stream stream);
   // Reserved pages become held by what is on `stream`; the caller has charged them. They may be
   // used when the work has been done. Pages of the range that the account holds already stay as
   // they are.
@@ -117,7 +124,7 @@ class Pool {
   void trim();
 
   // Empty if every invariant holds, else what is wrong. `held` is the sum of all charges.
-  std::string check(uint64_t held) const;
+  std::string check(uint64_t held);
 
  private:
   enum class Use : uint8_t { kFree, kReserved, kHeld, kSaved };
@@ -129,6 +136,26 @@ class Pool {
     Batch batch = 0;            // in which it was freed; 0: nothing of the last use is left
   };
 
+  // Pages that one holder has given up at once and that are still as it held them.
+  struct Run {
+    PageIndex first;
+    uint64_t n;
+    uint32_t account;
+    bool released;  // their addresses too
+    Stream stream;
+    Batch batch;
+  };
+  static constexpr size_t kRecent = 32;
+
+  bool put_off(PageIndex first, uint64_t n, Stream stream, bool released);
+  static bool lies_in(const Run& run, PageIndex first, uint64_t n) {
+    return run.first <= first && first + n <= run.first + run.n;
+  }
+  bool hold_recent(PageIndex first, uint64_t n, uint32_t account, Stream stream);
+  PageIndex hold_recent_range(uint64_t n, uint32_t account, Stream stream);
+  void settle();
+  void give_up(PageIndex page, Stream stream, Batch batch);
+  void free_range(PageIndex first, uint64_t n);
   void insert_free(PageIndex first, uint64_t n);
   void erase_free(std::map<PageIndex, uint64_t>::iterator it);
   uint64_t cost(PageIndex first, uint64_t n);
@@ -153,6 +180,9 @@ class Pool {
   Frames frames_;
   std::map<PageIndex, uint64_t> free_by_address_;
   std::set<std::pair<uint64_t, PageIndex>> free_by_size_;
+  std::vector<Run> recent_;  // the latest last
+  // Held pages of each account that can't stay as they are: saved, or with nothing behind them.
+  std::vector<uint64_t> unlike_ = std::vector<uint64_t>(kNobody);
   PoolCounters counters_;
   uint64_t looks_ = 0;
 };

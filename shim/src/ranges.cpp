@@ -1,5 +1,6 @@
 // Ranges of free addresses: the smallest that are large enough, and of these the place that needs
 // the fewest mappings.
+#include <algorithm>
 #include <iterator>
 
 #include "pool.h"
@@ -50,7 +51,13 @@ uint64_t Pool::cost(PageIndex first, uint64_t n) {
   return sum;
 }
 
-bool Pool::stalls(PageIndex first, uint64_t n) { return aliases_ && cost(first, n) >= kStalls; }
+bool Pool::stalls(PageIndex first, uint64_t n) {
+  if (!aliases_) return false;
+  if (std::ranges::any_of(recent_, [&](const Run& r) { return lies_in(r, first, n); }))
+    return false;
+  settle();
+  return cost(first, n) >= kStalls;
+}
 
 // The first n pages of a range that nothing on the device may still use.
 PageIndex Pool::find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const {
@@ -63,6 +70,7 @@ PageIndex Pool::find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const {
 }
 
 PageIndex Pool::reserve_range(uint64_t n) {
+  settle();
   auto fit = free_by_size_.lower_bound({n, 0});
   if (fit == free_by_size_.end()) return kNoPage;
   auto [size, first] = *fit;
@@ -92,6 +100,11 @@ PageIndex Pool::reserve_range(uint64_t n) {
 }
 
 void Pool::release_range(PageIndex first, uint64_t n) {
+  settle();
+  free_range(first, n);
+}
+
+void Pool::free_range(PageIndex first, uint64_t n) {
   for (PageIndex p = first; p < first + n; ++p) page_[p].use = Use::kFree;
   insert_free(first, n);
 }

@@ -12,6 +12,7 @@ constexpr int kTries = 5;
 }
 
 uint64_t Pool::save(uint32_t account) {
+  settle();
   std::vector<PageIndex> pages;
   for (PageIndex p = 0; p < address_pages_; ++p)
     if (page_[p].use == Use::kHeld && page_[p].account == account) pages.push_back(p);
@@ -34,6 +35,7 @@ uint64_t Pool::save(uint32_t account) {
     if (!aliases_) frames_.remove(f);
     page_[p] = {.use = Use::kSaved, .account = static_cast<uint8_t>(account)};
   }
+  unlike_[account] += pages.size();
   return pages.size();
 }
 
@@ -60,6 +62,7 @@ void Pool::do_now(const DeviceWork& work) {
 }
 
 void Pool::restore(uint32_t account) {
+  settle();
   for (PageIndex p = 0; p < address_pages_; ++p) {
     Page& page = page_[p];
     if (page.use != Use::kSaved || page.account != account) continue;
@@ -74,6 +77,7 @@ void Pool::restore(uint32_t account) {
       abort();
     }
     page.use = Use::kHeld;
+    --unlike_[account];
   }
 }
 

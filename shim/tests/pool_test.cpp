@@ -1,5 +1,6 @@
 // Random programs over several streams and owners on the asynchronous device: no owner ever reads a
-// byte that another wrote, the counts hold, and all that is freed becomes one range again.
+// byte that another wrote, the counts hold, and all that is freed becomes one range again. Whoever
+// takes again what it has just given up finds it as it was.
 #include "../src/pool.h"
 
 #include <vector>
@@ -21,62 +22,146 @@ struct Extent {
   char value;
 };
 
-uint64_t random_program(uint64_t seed) {
-  std::mt19937_64 random(seed);
-  FakeDevice device(seed + 1);
-  Fences fences(&device, 4, kBudget * kPage);
-  for (uint32_t account = 1; account < 4; ++account)
-    for (Stream stream = 1; stream < 4; ++stream) fences.add_stream(account, 10 * account + stream);
-  Pool pool(&device, &fences, kPage, kBudget, kAddresses);
-  std::vector<Extent> live;
-  uint64_t held = 0;
-  char value = 0;
-  for (int step = 0; step < 200; ++step) {
-    bool take = live.empty() || random() % 2;
-    uint64_t n = 1 + random() % 6;
-    if (take && held + n <= kBudget) {
-      uint32_t account = 1 + random() % 3;
-      Stream stream = 10 * account + 1 + random() % 3;
-      PageIndex first = pool.reserve_range(n);
-      CHECK(first != kNoPage);
-      DeviceWork work;
-      pool.hold(first, n, account, stream, work);
-      for (auto [other, batch] : work.waits) fences.wait(stream, other, batch);
-      held += n;
-      value = static_cast<char>(value + 1);
-      live.push_back({first, n, account, stream, value});
-      device.write(stream, pool.address(first), n * kPage, value);
-    } else if (!live.empty()) {
-      size_t i = random() % live.size();
-      Extent e = live[i];
-      device.read(e.stream, pool.address(e.first), e.n * kPage, e.value);
-      pool.unhold(e.first, e.n, e.stream);
-      pool.release_range(e.first, e.n);
-      held -= e.n;
-      live.erase(live.begin() + static_cast<long>(i));
+// Addresses that stay with an owner, and the value on each page that it holds; 0: not held.
+struct Area {
+  PageIndex first;
+  uint32_t account;
+  Stream stream;
+  std::vector<char> values;
+};
+
+class Program {
+ public:
+  explicit Program(uint64_t seed) : random_(seed), device_(seed + 1) {
+    for (uint32_t account = 1; account < 4; ++account)
+      for (Stream stream = 1; stream < 4; ++stream)
+        fences_.add_stream(account, 10 * account + stream);
+    for (uint32_t account = 1; account < 4; ++account)
+      areas_.push_back(
+          {pool_.reserve_range(kArea), account, 10 * account + 1, std::vector<char>(kArea, 0)});
+  }
+
+  void step() {
+    switch (random_() % 4) {
+      case 0:
+        take_extent();
+        break;
+      case 1:
+        give_extent();
+        break;
+      case 2:
+        take_pages(areas_[random_() % areas_.size()]);
+        break;
+      default:
+        give_pages(areas_[random_() % areas_.size()]);
     }
-    device.run(random() % 4);
-    if (random() % 8 == 0) fences.close(1 + random() % 3);
-    if (random() % 8 == 0) fences.poll_all();
-    CHECK_EMPTY(pool.check(held));
+    device_.run(random_() % 4);
+    if (random_() % 8 == 0) fences_.close(1 + random_() % 3);
+    if (random_() % 8 == 0) fences_.poll_all();
+    if (random_() % 16 == 0) CHECK_EMPTY(pool_.check(held_));  // settles what is recent
   }
-  for (const Extent& e : live) {
-    pool.unhold(e.first, e.n, e.stream);
-    pool.release_range(e.first, e.n);
+
+  uint64_t end() {
+    while (!live_.empty()) give_extent();
+    for (Area& a : areas_) {
+      for (uint64_t i = 0; i < kArea; ++i)
+        if (a.values[i]) pool_.unhold(a.first + static_cast<PageIndex>(i), 1, a.stream);
+      pool_.release_range(a.first, kArea);
+    }
+    device_.run_all();
+    CHECK(device_.idle());
+    CHECK(device_.wrong_reads() == 0);
+    CHECK_EMPTY(pool_.check(0));
+    CHECK(pool_.reserve_range(kAddresses) == 0);  // one range again
+    return fences_.counters().device_waits;
   }
-  device.run_all();
-  CHECK(device.idle());
-  CHECK(device.wrong_reads() == 0);
-  CHECK_EMPTY(pool.check(0));
-  CHECK(pool.reserve_range(kAddresses) == 0);  // one range again
-  return fences.counters().device_waits;
-}
+
+ private:
+  static constexpr uint64_t kArea = 8;
+
+  char next_value() {
+    value_ = static_cast<char>(value_ == 127 ? 1 : value_ + 1);
+    return value_;
+  }
+
+  void wait(const DeviceWork& work, Stream stream) {
+    for (auto [other, batch] : work.waits) fences_.wait(stream, other, batch);
+  }
+
+  void take_extent() {
+    uint64_t n = 1 + random_() % 6;
+    if (held_ + n > kBudget) return;
+    uint32_t account = 1 + random_() % 3;
+    Stream stream = 10 * account + 1 + random_() % 3;
+    DeviceWork work;
+    PageIndex first = pool_.hold_range(n, account, stream, work);
+    CHECK(first != kNoPage);
+    wait(work, stream);
+    held_ += n;
+    live_.push_back({first, n, account, stream, next_value()});
+    device_.write(stream, pool_.address(first), n * kPage, value_);
+  }
+
+  void give_extent() {
+    if (live_.empty()) return;
+    size_t i = random_() % live_.size();
+    Extent e = live_[i];
+    device_.read(e.stream, pool_.address(e.first), e.n * kPage, e.value);
+    CHECK(pool_.unhold_range(e.first, e.n, e.stream) == 0);
+    held_ -= e.n;
+    live_.erase(live_.begin() + static_cast<long>(i));
+  }
+
+  // A random part of the area, up to where its pages are no longer as the first one is.
+  std::pair<uint64_t, uint64_t> part(const Area& a) {
+    uint64_t from = random_() % kArea, to = from, most = std::min(kArea, from + 1 + random_() % 6);
+    while (to < most && !a.values[to] == !a.values[from]) ++to;
+    return {from, to};
+  }
+
+  void take_pages(Area& a) {
+    auto [from, to] = part(a);
+    if (a.values[from] || held_ + to - from > kBudget) return;
+    DeviceWork work;
+    pool_.hold(a.first + static_cast<PageIndex>(from), to - from, a.account, a.stream, work);
+    wait(work, a.stream);
+    held_ += to - from;
+    for (uint64_t i = from; i < to; ++i) {
+      a.values[i] = next_value();
+      device_.write(a.stream, pool_.address(a.first + static_cast<PageIndex>(i)), kPage, value_);
+    }
+  }
+
+  void give_pages(Area& a) {
+    auto [from, to] = part(a);
+    if (!a.values[from]) return;
+    for (uint64_t i = from; i < to; ++i) {
+      char* address = pool_.address(a.first + static_cast<PageIndex>(i));
+      device_.read(a.stream, address, kPage, std::exchange(a.values[i], 0));
+    }
+    CHECK(pool_.unhold(a.first + static_cast<PageIndex>(from), to - from, a.stream) == 0);
+    held_ -= to - from;
+  }
+
+  std::mt19937_64 random_;
+  FakeDevice device_;
+  Fences fences_{&device_, 4, kBudget* kPage};
+  Pool pool_{&device_, &fences_, kPage, kBudget, kAddresses};
+  std::vector<Extent> live_;
+  std::vector<Area> areas_;
+  uint64_t held_ = 0;
+  char value_ = 0;
+};
 
 }  // namespace
 
 int main() {
   uint64_t waits = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) waits += random_program(seed);
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Program program(seed);
+    for (int step = 0; step < 400; ++step) program.step();
+    waits += program.end();
+  }
   CHECK(waits > 1000);  // the programs really hand memory from stream to stream
   printf("pool: 300 programs, %llu device waits\n", static_cast<unsigned long long>(waits));
 }
