@@ -79,12 +79,13 @@ bool Governor::try_charge(uint32_t id, uint64_t n, bool no_wait) {
   return try_charge_locked(id, n, no_wait);
 }
 
-bool Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
-                        bool no_wait, DeviceWork& work) {
+Governor::Took Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id,
+                                  Stream stream, bool no_wait, bool may_stall, DeviceWork& work) {
   Lock lock(mutex_);
-  if (!try_charge_locked(id, missing, no_wait)) return false;
+  if (!may_stall && pool_.stalls(first, n)) return Took::kStalls;
+  if (missing && !try_charge_locked(id, missing, no_wait)) return Took::kWaits;
   pool_.hold(first, n, id, stream, work);
-  return true;
+  return Took::kYes;
 }
 
 void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
@@ -134,11 +135,6 @@ PageIndex Governor::reserve_range(uint64_t n) {
 void Governor::release_range(PageIndex first, uint64_t n) {
   Lock lock(mutex_);
   pool_.release_range(first, n);
-}
-
-void Governor::hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, DeviceWork& work) {
-  Lock lock(mutex_);
-  pool_.hold(first, n, id, stream, work);
 }
 
 PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work) {

@@ -81,10 +81,11 @@ class Governor {
   // Pool operations under the governor's lock; pages that are held have been charged.
   PageIndex reserve_range(uint64_t n);
   void release_range(PageIndex first, uint64_t n);
-  void hold(PageIndex first, uint64_t n, uint32_t id, Stream stream, DeviceWork& work);
-  // try_charge of `missing` pages, and hold of the range they lie in.
-  bool try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
-                bool no_wait, DeviceWork& work);
+  // try_charge of `missing` pages, and hold of the range they lie in; not where that stalls, unless
+  // it may.
+  enum class Took { kYes, kWaits, kStalls };
+  Took try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id, Stream stream,
+                bool no_wait, bool may_stall, DeviceWork& work);
   PageIndex hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWork& work);
   // try_charge and hold_range; kNoPage if either can't be.
   PageIndex try_hold_range(uint64_t n, uint32_t id, Stream stream, bool no_wait, DeviceWork& work);

@@ -2,6 +2,7 @@
 #include "heap.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "gil.h"
@@ -24,6 +25,7 @@ Heap::Heap(Governor* governor, PageMap* map, uint32_t account, Stream stream, ui
       stream_(arena ? Fences::kGone : stream),
       arena_(arena),
       page_bytes_(governor->pool().page_bytes()),
+      granules_shift_(std::countr_zero(page_bytes_ / kGranule)),
       region_bytes_(region_bytes),
       extent_least_(std::min<uint64_t>(kExtentLeast, region_bytes / 2)),
       counts_(governor->account(account)),
@@ -251,7 +253,7 @@ std::string Heap::check() {
   std::lock_guard lock(mutex_);
   for (Region* r : regions_) {
     uint64_t covered = 0, used = 0;
-    std::vector<uint32_t> on_page(r->blocks_on_page.size(), 0), persistent = on_page;
+    std::vector<Region::Page> pages(r->pages.size());  // as they should be
     for (Block* b = r->at[0]; b; b = b->after) {
       if (b->first != covered) return "blocks of a region overlap or leave a gap";
       if (r->at[b->first] != b) return "a region lost a block";
@@ -261,15 +263,16 @@ std::string Heap::check() {
       if (!b->used) continue;
       uint64_t to = ((b->first + uint64_t{b->granules}) * kGranule - 1) / page_bytes_;
       for (uint64_t p = b->first * kGranule / page_bytes_; p <= to; ++p)
-        ++on_page[p], persistent[p] += b->persistent;
+        ++pages[p].blocks, pages[p].persistent += b->persistent;
     }
     if (covered != r->at.size()) return "blocks of a region don't cover it";
-    if (used != r->used_blocks || on_page != r->blocks_on_page ||
-        persistent != r->persistent_on_page)
-      return "a region's counts are wrong";
-    for (size_t p = 0; p < on_page.size(); ++p) {
+    if (used != r->used_blocks) return "a region's count of blocks is wrong";
+    for (size_t p = 0; p < pages.size(); ++p) {
+      const Region::Page &is = r->pages[p], &should = pages[p];
+      if (is.blocks != should.blocks || is.persistent != should.persistent)
+        return "a region's counts are wrong";
       bool spare = spare_region_ == r && spare_page_ == p;
-      if (r->held[p] != (on_page[p] > 0 || spare) && !(arena_ && r->held[p]))
+      if (is.held != (is.blocks > 0 || spare) && !(arena_ && is.held))
         return "a region's charged pages are wrong";
     }
   }

@@ -173,12 +173,18 @@ class Heap {
   Block* split(const Place& place, uint64_t granules);
   Block* put(const Place& place, uint64_t bytes, bool persistent, Slab* slab);
   Region* add_region();
-  Place find_or_add(uint64_t granules, bool persistent);
+  bool stalls(const Place& place) const;
+  Place find_or_add(uint64_t granules, bool persistent, bool& elsewhere);
   void remove_region(Region* region);
   void link(Block* block);
   void unlink(Block* block);
-  bool try_take(Region* region, const Missing& missing, uint64_t charged, bool no_wait);
-  std::pair<uint32_t, uint32_t> pages_of(const Block* block) const;
+  Governor::Took try_take(Region* region, const Missing& missing, uint64_t charged, bool no_wait,
+                          bool may_stall);
+  // First and last page that granules of a region touch.
+  std::pair<uint32_t, uint32_t> pages_of(uint32_t first, uint64_t granules) const {
+    return {first >> granules_shift_,
+            static_cast<uint32_t>((first + granules - 1) >> granules_shift_)};
+  }
   void occupy(Block* block);
   void vacate(Block* block);
   void drop_spare();
@@ -192,7 +198,9 @@ class Heap {
   Stream own_;  // that blocks are allocated for
   std::atomic<Stream> stream_;
   std::atomic<uint32_t> arena_;
-  uint64_t page_bytes_, region_bytes_, extent_least_;
+  uint64_t page_bytes_;
+  int granules_shift_;  // of a page, two to this
+  uint64_t region_bytes_, extent_least_;
   Account& counts_;
   std::mutex& mutex_;  // the account's, so that counting what all its heaps do costs no more
   Block* lists_[kLists] = {};

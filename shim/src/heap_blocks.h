@@ -32,8 +32,11 @@ struct Region {
   Span span;
   char* base;
   uint32_t used_blocks;
-  std::vector<uint32_t> blocks_on_page, persistent_on_page;
-  std::vector<bool> held;        // page is charged
+  struct Page {
+    uint32_t blocks, persistent;  // that lie on it, and how many of these are
+    bool held;                    // it is charged
+  };
+  std::vector<Page> pages;
   std::vector<Heap::Block*> at;  // granule -> block that starts there, or slab that covers it
 };
 

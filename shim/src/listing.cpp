@@ -47,10 +47,10 @@ void Heap::list_run(const Region* r, uint64_t from, uint64_t to, std::vector<gs_
 
 void Heap::list(std::vector<gs_piece>& out) const {
   for (const Region* r : regions_)
-    for (size_t p = 0; p < r->held.size(); ++p) {
-      if (!r->held[p]) continue;
+    for (size_t p = 0; p < r->pages.size(); ++p) {
+      if (!r->pages[p].held) continue;
       size_t first = p;
-      while (p < r->held.size() && r->held[p]) ++p;
+      while (p < r->pages.size() && r->pages[p].held) ++p;
       list_run(r, first * page_bytes_, p * page_bytes_, out);
     }
   for (auto [pages, first] : kept_extents_) {

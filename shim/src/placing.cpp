@@ -47,12 +47,12 @@ void Heap::unlink(Block* b) {
 // block keeps a page for good that without it would soon be empty: that is worth a little more.
 Heap::Place Heap::weigh(Block* b, uint32_t first, uint64_t granules, bool persistent) const {
   const Region* r = b->region;
-  auto from = static_cast<uint32_t>(first * kGranule / page_bytes_);
-  auto to = static_cast<uint32_t>(((first + granules) * kGranule - 1) / page_bytes_);
+  auto [from, to] = pages_of(first, granules);
   Place place{b, first, {0, from, to}, 0};
   for (uint32_t p = from; p <= to; ++p) {
-    if (r->held[p]) {
-      bool others = r->blocks_on_page[p] > 0 && r->persistent_on_page[p] == 0;
+    const Region::Page& page = r->pages[p];
+    if (page.held) {
+      bool others = page.blocks > 0 && page.persistent == 0;
       if (persistent && others) place.cost += kPinnedPage;
       continue;
     }
@@ -118,14 +118,19 @@ Heap::Block* Heap::split(const Place& place, uint64_t granules) {
   return b;
 }
 
+bool Heap::stalls(const Place& place) const {
+  const Missing& m = place.missing;
+  PageIndex first = place.block->region->span.first + m.first;
+  return m.count && governor_->stalls(first, m.last - m.first + 1);
+}
+
 // Where the CPU would have to wait until the device no longer uses an address, it takes new ones.
-Heap::Place Heap::find_or_add(uint64_t granules, bool persistent) {
+// Mostly it would not, and try_take() looks with a lock that it needs anyway: the best place comes
+// first, and one that does not stall, if there is any, for who is told to look `elsewhere`.
+Heap::Place Heap::find_or_add(uint64_t granules, bool persistent, bool& elsewhere) {
   Place place = find(granules, persistent);
-  if (place.block) {
-    const Missing& m = place.missing;
-    PageIndex first = place.block->region->span.first + m.first;
-    if (!m.count || !governor_->stalls(first, m.last - m.first + 1)) return place;
-  }
+  if (place.block && (!elsewhere || !stalls(place))) return place;
+  elsewhere = true;
   for (Region* r : regions_)
     if (r->used_blocks == 0 && !governor_->stalls(r->span.first, r->span.pages))
       return weigh(r->at[0], 0, granules, persistent);
@@ -176,11 +181,11 @@ Heap::Block* Heap::take_at(Region* r, uint64_t offset, const gs_arena_block& blo
 void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
   uint64_t granules = (bytes + kGranule - 1) / kGranule;
   uint64_t charged = 0;  // by a wait, not yet used
-  for (bool reclaimed = false;;) {
+  for (bool reclaimed = false, elsewhere = false;;) {
     std::unique_lock lock(mutex_);
     Place place;
     try {
-      place = find_or_add(granules, persistent);
+      place = find_or_add(granules, persistent, elsewhere);
     } catch (...) {
       if (charged) governor_->uncharge(account_, charged);
       throw;
@@ -192,12 +197,18 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
       reclaimed = true;
       continue;
     }
-    if (try_take(place.block->region, missing, charged, no_wait)) {
+    Governor::Took took = try_take(place.block->region, missing, charged, no_wait, elsewhere);
+    if (took == Governor::Took::kStalls) {
+      elsewhere = true;
+      continue;
+    }
+    if (took == Governor::Took::kYes) {
       if (charged > missing.count) governor_->uncharge(account_, charged - missing.count);
       Block* b = put(place, bytes, persistent, slab);
       return b->region->base + b->first * kGranule;
     }
     lock.unlock();
+    elsewhere = false;
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
       if (reclaim(true)) continue;

@@ -3,6 +3,7 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 namespace gpushare {
@@ -33,6 +34,7 @@ Pool::Pool(Device* device, Fences* fences, uint64_t page_bytes, uint64_t budget_
       fences_(fences),
       aliases_(device->aliases()),
       page_bytes_(page_bytes),
+      page_shift_(std::countr_zero(page_bytes)),
       budget_pages_(budget_pages),
       address_pages_(address_pages),
       base_(device->reserve(address_pages * page_bytes, page_bytes)),

@@ -82,7 +82,7 @@ class Pool {
     return a >= b && a - b < address_pages_ * page_bytes_;
   }
   PageIndex index(const void* address) const {
-    return static_cast<PageIndex>((static_cast<const char*>(address) - base_) / page_bytes_);
+    return static_cast<PageIndex>((static_cast<const char*>(address) - base_) >> page_shift_);
   }
   char* address(PageIndex page) const { return base_ + page * page_bytes_; }
 
@@ -174,7 +174,9 @@ class Pool {
   Device* device_;
   Fences* fences_;
   bool aliases_;
-  uint64_t page_bytes_, budget_pages_, address_pages_;
+  uint64_t page_bytes_;  // a power of two
+  int page_shift_;
+  uint64_t budget_pages_, address_pages_;
   char* base_ = nullptr;
   std::vector<Page> page_;
   Frames frames_;

@@ -14,9 +14,7 @@ Region* Heap::add_region() {
   auto* r = new Region{};
   r->span = {this, first, static_cast<uint32_t>(pages), 0, r};
   r->base = governor_->pool().address(first);
-  r->blocks_on_page.assign(pages, 0);
-  r->persistent_on_page.assign(pages, 0);
-  r->held.assign(pages, false);
+  r->pages.assign(pages, {});
   r->at.assign(region_bytes_ / kGranule, nullptr);
   Block* b = new_block();
   b->region = r;
@@ -40,58 +38,52 @@ void Heap::remove_region(Region* r) {
   delete r;
 }
 
-// Charges and holds the missing pages; false if it must wait. `charged` are charged already.
-bool Heap::try_take(Region* r, const Missing& missing, uint64_t charged, bool no_wait) {
-  if (missing.count == 0) return true;
+// Charges and holds the missing pages. `charged` are charged already.
+Governor::Took Heap::try_take(Region* r, const Missing& missing, uint64_t charged, bool no_wait,
+                              bool may_stall) {
+  using Took = Governor::Took;
+  if (missing.count == 0) return Took::kYes;
   PageIndex first = r->span.first + missing.first;
-  uint64_t n = missing.last - missing.first + 1;
-  if (missing.count <= charged)
-    governor_->hold(first, n, account_, stream(), pending_);
-  else if (!governor_->try_hold(first, n, missing.count - charged, account_, stream(), no_wait,
-                                pending_))
-    return false;
+  uint64_t more = missing.count - std::min<uint64_t>(missing.count, charged);
+  Took took = governor_->try_hold(first, missing.last - missing.first + 1, more, account_, stream(),
+                                  no_wait, may_stall, pending_);
+  if (took != Took::kYes) return took;
   if (!pending_.empty()) unsettled_.store(true, std::memory_order_release);
-  for (uint32_t p = missing.first; p <= missing.last; ++p) r->held[p] = true;
-  return true;
-}
-
-// First and last page that a block touches, in its region.
-std::pair<uint32_t, uint32_t> Heap::pages_of(const Block* b) const {
-  auto last = b->first + uint64_t{b->granules} - 1;
-  return {static_cast<uint32_t>(b->first * kGranule / page_bytes_),
-          static_cast<uint32_t>((last * kGranule) / page_bytes_)};
+  for (uint32_t p = missing.first; p <= missing.last; ++p) r->pages[p].held = true;
+  return took;
 }
 
 // The pages of a block that was just taken; they are held.
 void Heap::occupy(Block* b) {
   Region* r = b->region;
-  auto [from, to] = pages_of(b);
+  auto [from, to] = pages_of(b->first, b->granules);
   ++r->used_blocks;
-  for (uint32_t p = from; p <= to; ++p) r->persistent_on_page[p] += b->persistent;
-  for (uint32_t p = from; p <= to; ++p)
-    if (r->blocks_on_page[p]++ == 0 && spare_region_ == r && spare_page_ == p)
-      spare_region_ = nullptr;
+  for (uint32_t p = from; p <= to; ++p) {
+    ++r->pages[p].blocks;
+    r->pages[p].persistent += b->persistent;
+  }
+  if (spare_region_ == r && from <= spare_page_ && spare_page_ <= to) spare_region_ = nullptr;
 }
 
 void Heap::vacate(Block* b) {
   Region* r = b->region;
-  auto [from, to] = pages_of(b);
+  auto [from, to] = pages_of(b->first, b->granules);
   --r->used_blocks;
-  for (uint32_t p = from; p <= to; ++p) r->persistent_on_page[p] -= b->persistent;
-  if (arena_) {
-    for (uint32_t p = from; p <= to; ++p) --r->blocks_on_page[p];
-    return;
+  for (uint32_t p = from; p <= to; ++p) {
+    --r->pages[p].blocks;
+    r->pages[p].persistent -= b->persistent;
   }
+  if (arena_) return;
   uint32_t begin = from;  // of the run of pages to give up
   auto give_up = [&](uint32_t end) {
-    for (uint32_t p = begin; p < end; ++p) r->held[p] = false;
+    for (uint32_t p = begin; p < end; ++p) r->pages[p].held = false;
     if (end > begin) give_up_pending(r->span.first + begin, end - begin);
     if (end > begin)
       governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
     begin = end + 1;
   };
   for (uint32_t p = from; p <= to; ++p) {
-    bool empty = --r->blocks_on_page[p] == 0;
+    bool empty = r->pages[p].blocks == 0;
     bool keep = empty && !spare_region_ && !ended();
     if (keep) {
       spare_region_ = r;
@@ -106,8 +98,8 @@ void Heap::vacate(Block* b) {
 void Heap::drop_kept() {
   for (Region* r : regions_)
     for (uint32_t p = 0; p < r->span.pages; ++p) {
-      if (!r->held[p] || r->blocks_on_page[p]) continue;
-      r->held[p] = false;
+      if (!r->pages[p].held || r->pages[p].blocks) continue;
+      r->pages[p].held = false;
       give_up_pending(r->span.first + p, 1);
       governor_->unhold(r->span.first + p, 1, account_, stream_, false);
     }
@@ -122,7 +114,7 @@ void Heap::drop_spare() {
   if (!spare_region_) return;
   Region* r = spare_region_;
   spare_region_ = nullptr;
-  r->held[spare_page_] = false;
+  r->pages[spare_page_].held = false;
   give_up_pending(r->span.first + spare_page_, 1);
   governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
 }
