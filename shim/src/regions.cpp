@@ -69,27 +69,24 @@ void Heap::vacate(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b->first, b->granules);
   --r->used_blocks;
-  for (uint32_t p = from; p <= to; ++p) {
-    --r->pages[p].blocks;
-    r->pages[p].persistent -= b->persistent;
-  }
-  if (arena_) return;
   uint32_t begin = from;  // of the run of pages to give up
   auto give_up = [&](uint32_t end) {
-    for (uint32_t p = begin; p < end; ++p) r->pages[p].held = false;
     if (end > begin) give_up_pending(r->span.first + begin, end - begin);
     if (end > begin)
       governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
     begin = end + 1;
   };
   for (uint32_t p = from; p <= to; ++p) {
-    bool empty = r->pages[p].blocks == 0;
+    Region::Page& page = r->pages[p];
+    page.persistent -= b->persistent;
+    bool empty = --page.blocks == 0 && !arena_;
     bool keep = empty && !spare_region_ && !ended();
     if (keep) {
       spare_region_ = r;
       spare_page_ = p;
     }
-    if (keep || !empty) give_up(p);
+    page.held = !empty || keep;
+    if (page.held) give_up(p);
   }
   give_up(to + 1);
 }
