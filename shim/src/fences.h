@@ -47,7 +47,8 @@ class Fences {
   void count(uint32_t account, uint64_t bytes) {
     if (asynchronous_) of_[account].bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
-  // The same job uses them again already: nobody else waits for them.
+  // The same job uses them again already, so nobody else will wait for them. No matter if the batch
+  // that they were freed in is closed by now.
   void uncount(uint32_t account, Batch batch, uint64_t bytes);
   // Closes the open batch if it has enough bytes. Called with no lock in hand: to record an event
   // waits for the device where a stream has all the work that it can take. Who has the GIL leaves

@@ -145,9 +145,10 @@ PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWor
 PageIndex Governor::try_hold_range(uint64_t n, uint32_t id, Stream stream, bool no_wait,
                                    DeviceWork& work) {
   Lock lock(mutex_);
-  if (!try_charge_locked(id, n, no_wait)) return kNoPage;
+  Judged judged = judge(accounts_[id], n, no_wait, 0);
+  if (judged.verdict != Verdict::kGo) return kNoPage;
   PageIndex first = pool_.hold_range(n, id, stream, work);
-  if (first == kNoPage) remove_pages(accounts_[id], n);
+  if (first != kNoPage) add_pages(accounts_[id], n, judged.over);
   return first;
 }
 

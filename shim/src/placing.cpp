@@ -126,7 +126,8 @@ bool Heap::stalls(const Place& place) const {
 
 // Where the CPU would have to wait until the device no longer uses an address, it takes new ones.
 // Mostly it would not, and try_take() looks with a lock that it needs anyway: the best place comes
-// first, and one that does not stall, if there is any, for who is told to look `elsewhere`.
+// first, and one that does not stall, if there is any, for who is to look `elsewhere`; true
+// afterwards if the place needs no such look.
 Heap::Place Heap::find_or_add(uint64_t granules, bool persistent, bool& elsewhere) {
   Place place = find(granules, persistent);
   if (place.block && (!elsewhere || !stalls(place))) return place;

@@ -156,7 +156,7 @@ uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
     Page& page = page_[p];
     if (page.use == Use::kSaved || page.frame == kNoFrame) --unlike_[account];
     if (page.use != Use::kSaved) {
-      give_up(p, stream, batch);
+      make_idle(p, stream, batch);
       continue;
     }
     ++saved;
@@ -248,6 +248,7 @@ void Pool::trim() {
 }
 
 std::string Pool::check(uint64_t held) {
+  if (recent_.size() > kRecent) return "more runs of pages are put off than may be";
   settle();
   uint64_t held_pages = 0, placed = 0, free_pages = 0;
   for (PageIndex p = 0; p < address_pages_; ++p) {

@@ -75,7 +75,12 @@ class Pool {
   uint64_t page_bytes() const { return page_bytes_; }
   uint64_t pages() const { return address_pages_; }
   uint64_t backed() const { return frames_.count(); }
-  uint64_t free_ranges() const { return free_by_address_.size(); }
+  uint64_t free_ranges() {
+    settle();
+    return free_by_address_.size();
+  }
+  // Of pages that were given up and are still as they were held.
+  size_t recent_runs() const { return recent_.size(); }
   const PoolCounters& counters() const { return counters_; }
   bool contains(const void* address) const {
     auto a = reinterpret_cast<uintptr_t>(address), b = reinterpret_cast<uintptr_t>(base_);
@@ -154,7 +159,7 @@ class Pool {
   bool hold_recent(PageIndex first, uint64_t n, uint32_t account, Stream stream);
   PageIndex hold_recent_range(uint64_t n, uint32_t account, Stream stream);
   void settle();
-  void give_up(PageIndex page, Stream stream, Batch batch);
+  void make_idle(PageIndex page, Stream stream, Batch batch);
   void free_range(PageIndex first, uint64_t n);
   void insert_free(PageIndex first, uint64_t n);
   void erase_free(std::map<PageIndex, uint64_t>::iterator it);

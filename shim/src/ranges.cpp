@@ -53,6 +53,7 @@ uint64_t Pool::cost(PageIndex first, uint64_t n) {
 
 bool Pool::stalls(PageIndex first, uint64_t n) {
   if (!aliases_) return false;
+  // Their frames lie there, whoever gave them up.
   if (std::ranges::any_of(recent_, [&](const Run& r) { return lies_in(r, first, n); }))
     return false;
   settle();

@@ -13,7 +13,7 @@ namespace gpushare {
 bool Pool::put_off(PageIndex first, uint64_t n, Stream stream, bool released) {
   uint32_t account = page_[first].account;
   if (unlike_[account]) return false;
-  if (recent_.size() == kRecent) settle();
+  if (recent_.size() >= kRecent) settle();
   recent_.push_back({first, n, account, released, stream, fences_->open(account)});
   fences_->count(account, n * page_bytes_);
   return true;
@@ -35,6 +35,7 @@ bool Pool::hold_recent(PageIndex first, uint64_t n, uint32_t account, Stream str
   auto at = recent_.erase(std::next(found).base());
   if (behind.n) at = recent_.insert(at, behind);
   if (before.n) recent_.insert(at, before);
+  if (recent_.size() > kRecent) settle();
   return true;
 }
 
@@ -53,13 +54,13 @@ PageIndex Pool::hold_recent_range(uint64_t n, uint32_t account, Stream stream) {
 // In the order in which they were given up: so frames become idle.
 void Pool::settle() {
   for (const Run& r : recent_) {
-    for (PageIndex p = r.first; p < r.first + r.n; ++p) give_up(p, r.stream, r.batch);
+    for (PageIndex p = r.first; p < r.first + r.n; ++p) make_idle(p, r.stream, r.batch);
     if (r.released) free_range(r.first, r.n);
   }
   recent_.clear();
 }
 
-void Pool::give_up(PageIndex p, Stream stream, Batch batch) {
+void Pool::make_idle(PageIndex p, Stream stream, Batch batch) {
   Page& page = page_[p];
   page.use = Use::kReserved;
   page.stream = stream;

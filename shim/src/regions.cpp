@@ -69,8 +69,8 @@ void Heap::vacate(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b->first, b->granules);
   --r->used_blocks;
-  uint32_t begin = from;  // of the run of pages to give up
-  auto give_up = [&](uint32_t end) {
+  uint32_t begin = from;  // of the run of pages to give back
+  auto give_back = [&](uint32_t end) {
     if (end > begin) give_up_pending(r->span.first + begin, end - begin);
     if (end > begin)
       governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
@@ -79,16 +79,16 @@ void Heap::vacate(Block* b) {
   for (uint32_t p = from; p <= to; ++p) {
     Region::Page& page = r->pages[p];
     page.persistent -= b->persistent;
-    bool empty = --page.blocks == 0 && !arena_;
-    bool keep = empty && !spare_region_ && !ended();
+    bool leaves = --page.blocks == 0 && !arena_;
+    bool keep = leaves && !spare_region_ && !ended();
     if (keep) {
       spare_region_ = r;
       spare_page_ = p;
     }
-    page.held = !empty || keep;
-    if (page.held) give_up(p);
+    page.held = !leaves || keep;
+    if (page.held) give_back(p);
   }
-  give_up(to + 1);
+  give_back(to + 1);
 }
 
 // What an arena kept is given up.

@@ -78,10 +78,10 @@ void* Runtime::allocate(uint64_t bytes, uint32_t account, Stream stream, bool no
   if (governor_.forking() && account && !no_wait) governor_.stop_for_fork(account);
   bool may_stop = a.stop.load(std::memory_order_acquire) != Stop::kNowhere && !no_wait;
   if (may_stop && governor_.stops_here(account)) pass_door(account);
-  governor_.fences().close_if_full(account);
   Kind kind = governor_.log().on() ? expected_kind(a, bytes) : Kind::kUnknown;
   auto [p, block_bytes] =
       heap(account, stream, arena).allocate(bytes, no_wait, will_persist(a, bytes));
+  governor_.fences().close_if_full(account);  // now that it may use again what it has just freed
   if (a.in_iteration.load(std::memory_order_relaxed))
     a.recorder.note(a.held.load(std::memory_order_relaxed), bytes);
   if (a.tracing.load(std::memory_order_relaxed)) a.trace.allocated(p, block_bytes, stream);

@@ -163,6 +163,7 @@ void addresses_stay_with_who_kept_them() {
 void addresses_that_were_given_up_are_free() {
   World w(kBudget);
   w.pool.unhold_range(w.take(kBudget, 1, 12), kBudget, 12);
+  CHECK(w.pool.free_ranges() == 1);
   CHECK(w.pool.reserve_range(kBudget) == 0);
   CHECK_EMPTY(w.pool.check(0));
 }
@@ -178,16 +179,26 @@ void a_range_is_released_after_its_pages() {
   CHECK(w.pool.free_ranges() == 1);
 }
 
-void many_runs_are_no_more_than_a_few() {
+void runs_are_no_more_than_a_few() {
+  constexpr uint64_t kMany = 320;
   World w;
-  PageIndex first = w.pool.reserve_range(2 * kBudget);
-  for (int round = 0; round < 4; ++round)
-    for (PageIndex p = first; p < first + 2 * kBudget; ++p) {
-      DeviceWork work;
-      w.pool.hold(p, 1, 1, 12, work);
-      w.pool.unhold(p, 1, 12);
-    }
-  CHECK_EMPTY(w.pool.check(0));
+  Pool pool(&w.device, &w.fences, kPage, kMany, 16 * kMany);
+  PageIndex first = pool.reserve_range(kMany);
+  DeviceWork work;
+  pool.hold(first, kMany, 1, 12, work);
+  size_t most = 0;
+  for (PageIndex n = 0; n < kMany; ++n) {
+    pool.unhold(first + n, 1, 12);
+    most = std::max(most, pool.recent_runs());
+  }
+  CHECK(most == 32);
+  CHECK_EMPTY(pool.check(0));
+  pool.hold(first, kMany, 1, 12, work);
+  for (PageIndex n = 0; n < 32; ++n) pool.unhold(first + 10 * n, 10, 12);
+  CHECK(pool.recent_runs() == 32);
+  pool.hold(first + 5, 1, 1, 12, work);  // two are left of one
+  CHECK(pool.recent_runs() <= 32);
+  CHECK_EMPTY(pool.check(1));
 }
 
 void a_smaller_budget_gets_their_memory() {
@@ -229,11 +240,11 @@ void saved_pages_are_given_up_at_once() {
     CHECK(w.pool.save(1) == kBudget);
     if (comes_back) w.pool.restore(1);
     CHECK(w.pool.unhold_range(first, kBudget, 12) == (comes_back ? 0 : kBudget));
-    CHECK(w.pool.free_ranges() == (comes_back ? 0 : 1));
+    CHECK(w.pool.recent_runs() == comes_back);
     CHECK_EMPTY(w.pool.check(0));
     CHECK(w.take(kBudget, 1, 12) == first);
     w.pool.unhold_range(first, kBudget, 12);
-    CHECK(w.pool.free_ranges() == 0 && w.take(kBudget, 1, 12) == first);
+    CHECK(w.pool.recent_runs() == 1 && w.take(kBudget, 1, 12) == first);
   }
 }
 
@@ -294,7 +305,7 @@ int main() {
   addresses_stay_with_who_kept_them();
   addresses_that_were_given_up_are_free();
   a_range_is_released_after_its_pages();
-  many_runs_are_no_more_than_a_few();
+  runs_are_no_more_than_a_few();
   a_smaller_budget_gets_their_memory();
   what_leaves_is_only_what_is_held();
   what_comes_back_may_have_their_memory();

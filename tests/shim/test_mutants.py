@@ -461,6 +461,8 @@ MUTANTS = [
     ("recent", "recent.cpp", "  if (stream == Fences::kGone) return kNoPage;\n", ""),
     ("recent", "recent.cpp", "  if (behind.n) at = recent_.insert(at, behind);\n", ""),
     ("recent", "recent.cpp", "  if (before.n) recent_.insert(at, before);\n", ""),
+    ("recent", "recent.cpp", "  if (recent_.size() >= kRecent) settle();\n", ""),
+    ("recent", "recent.cpp", "  if (recent_.size() > kRecent) settle();\n", ""),
     ("recent", "fences.cpp", "if (!asynchronous_ || open(account) != batch) return;", ""),
     ("recent", "fences.cpp", "before - std::min(before, bytes)", "before"),
     (
@@ -485,7 +487,7 @@ MUTANTS = [
         "forget_stream(Stream stream) {\n",
     ),
     ("recent", "pool.cpp", "<= budget_pages_) return;\n  settle();\n", "<= budget_pages_) return;\n"),
-    ("recent", "pool.cpp", "check(uint64_t held) {\n  settle();\n", "check(uint64_t held) {\n"),
+    ("recent", "pool.cpp", 'than may be";\n  settle();\n', 'than may be";\n'),
     ("recent", "pool.cpp", "  ++unlike_[page_[m.page].account];\n", ""),
     ("recent", "pool.cpp", "if (page.use == Use::kSaved || page.frame == kNoFrame) --unlike_[account];", ""),
     ("recent", "saving.cpp", "save(uint32_t account) {\n  settle();\n", "save(uint32_t account) {\n"),
