@@ -4,8 +4,8 @@
 
 with an interpreter whose torch is built for CUDA, and click, rich and psutil beside it. The driver is the fake one and
 the CUDA runtime stand-ins, for both: what is compared is what the CPU does, and nothing is said of a GPU. The fake
-driver's own time is in it: torch's allocator calls the driver for none of these blocks, the bridge for those above
-2 MiB, for events; they do not pass before the loop of a size is over, so more of them are made than on a GPU.
+driver's own time is in it: torch's allocator calls the driver for none of these blocks, the bridge where a batch of
+freed memory is full, for events; they do not pass before the loop of a size is over, so they are not used again.
 
 Each size by `torch.empty` and `del`, and by `torch.cuda.caching_allocator_alloc` (raw), in the same loops of the same
 script, in plain python and in a job, A B B A. `python` is the loop with a tensor of no bytes, which no allocator is

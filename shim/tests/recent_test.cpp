@@ -39,6 +39,13 @@ struct World {
     work = {};
     return pool.hold_range(n, account, stream, work);
   }
+  // Addresses that stay with account 1, which has held pages there on stream 12.
+  PageIndex area_given_up(uint64_t n) {
+    PageIndex first = pool.reserve_range(n);
+    pool.hold(first, n, 1, 12, work);
+    pool.unhold(first, n, 12);
+    return first;
+  }
   Pages device;
   Fences fences;
   Pool pool;
@@ -141,9 +148,7 @@ void nor_are_they_as_they_were_for_another_stream_or_account() {
   for (auto [account, stream] : {std::pair<uint32_t, Stream>{1, 1}, {2, 12}}) {
     World w;
     DeviceWork work;
-    PageIndex first = w.pool.reserve_range(4);
-    w.pool.hold(first, 4, 1, 12, work);
-    w.pool.unhold(first, 4, 12);
+    PageIndex first = w.area_given_up(4);
     w.pool.hold(first, 4, account, stream, work);
     CHECK(work.waits.size() == 1);
   }
@@ -152,10 +157,7 @@ void nor_are_they_as_they_were_for_another_stream_or_account() {
 // Not as a range: its addresses are still the owner's.
 void addresses_stay_with_who_kept_them() {
   World w;
-  DeviceWork work;
-  PageIndex first = w.pool.reserve_range(4);
-  w.pool.hold(first, 4, 1, 12, work);
-  w.pool.unhold(first, 4, 12);
+  PageIndex first = w.area_given_up(4);
   CHECK(w.take(4, 1, 12) != first);
   CHECK_EMPTY(w.pool.check(4));
 }
@@ -170,10 +172,7 @@ void addresses_that_were_given_up_are_free() {
 
 void a_range_is_released_after_its_pages() {
   World w;
-  DeviceWork work;
-  PageIndex first = w.pool.reserve_range(4);
-  w.pool.hold(first, 4, 1, 12, work);
-  w.pool.unhold(first, 4, 12);
+  PageIndex first = w.area_given_up(4);
   w.pool.release_range(first, 4);
   CHECK_EMPTY(w.pool.check(0));
   CHECK(w.pool.free_ranges() == 1);
