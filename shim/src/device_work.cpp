@@ -1,11 +1,44 @@
-// What a device must do before pages that were held are used. No lock is in hand here, except while
-// another frame is looked for.
+// What a device must do before pages that were held are used. No lock is in hand where it does it,
+// except while another frame is looked for.
+#include "device_work.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "governor.h"
 
 namespace gpushare {
+
+void DeviceWork::wait_for(uint32_t account, Batch batch) {
+  auto known = std::ranges::find(waits, account, &Fence::account);
+  if (known == waits.end())
+    waits.push_back({account, batch});
+  else
+    known->batch = std::max(known->batch, batch);
+}
+
+void DeviceWork::merge(DeviceWork&& other) {
+  mappings.insert(mappings.end(), other.mappings.begin(), other.mappings.end());
+  before_unmapping.insert(before_unmapping.end(), other.before_unmapping.begin(),
+                          other.before_unmapping.end());
+  unready.insert(unready.end(), other.unready.begin(), other.unready.end());
+  for (const Fence& f : other.waits) wait_for(f.account, f.batch);
+}
+
+DeviceWork DeviceWork::extract(PageIndex first, uint64_t n) {
+  DeviceWork taken;
+  auto of_these = [&](PageIndex page) { return page >= first && page < first + n; };
+  std::erase_if(mappings, [&](const Mapping& m) {
+    if (of_these(m.page)) taken.mappings.push_back(m);
+    return of_these(m.page);
+  });
+  std::erase_if(unready, [&](PageIndex page) {
+    if (of_these(page)) taken.unready.push_back(page);
+    return of_these(page);
+  });
+  if (mappings.empty() && unready.empty()) *this = {};
+  return taken;
+}
 
 // The caller has given up the GIL if anything waits on the CPU.
 void Governor::perform(DeviceWork& work, uint32_t id, Stream stream) {
@@ -22,6 +55,7 @@ void Governor::perform(DeviceWork& work, uint32_t id, Stream stream) {
     else
       a.device_waits += fences_.wait(stream, account, batch);
   work.waits.clear();
+  work.unready.clear();
 }
 
 // The frame of a mapping is made ready, or replaced by an idle one if the device has no memory
@@ -62,22 +96,9 @@ uint64_t Governor::map_some(DeviceWork& work, Stream stream) {
   return frames.size();
 }
 
-void Governor::give_up(const DeviceWork& work, uint32_t id) {
-  // Whoever gets the frames next is told of no earlier use: neither of others nor, where the job
-  // has used them itself, of its own.
-  bool ended = true;
-  try {
-    if (!work.mappings.empty()) fences_.finish(id, fences_.open(id));
-    for (auto [account, batch] : work.before_unmapping) fences_.finish(account, batch);
-    for (auto [account, batch] : work.waits) fences_.finish(account, batch);
-  } catch (const DeviceFailure&) {
-    ended = false;
-  }
-  for (const DeviceWork::Mapping& m : work.mappings) {
-    if (m.unmap && ended) device_->unmap(pool_.address(m.page));
-    Lock lock(mutex_);
-    pool_.unplace(m, ended);
-  }
+void Governor::give_up(const DeviceWork& work) {
+  Lock lock(mutex_);
+  pool_.give_up(work);
 }
 
 }  // namespace gpushare

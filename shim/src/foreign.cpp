@@ -16,8 +16,10 @@ void Heap::settle(std::unique_lock<std::mutex>& turn) {
   {
     std::lock_guard lock(mutex_);
     work = std::exchange(pending_, {});
+    // Whoever had the turn has done it, or all that it was for was given up.
+    if (work.empty()) unsettled_.store(false, std::memory_order_release);
   }
-  if (work.empty()) return;  // whoever had the turn has done it
+  if (work.empty()) return;
   try {
     governor_->perform(work, account_, stream());
   } catch (...) {
@@ -33,13 +35,12 @@ void Heap::settle(std::unique_lock<std::mutex>& turn) {
 // Whether the block lies on a page that is not ready.
 bool Heap::is_pending(const Allocation& made) {
   std::lock_guard lock(mutex_);
-  if (!pending_.waits.empty() || !pending_.before_unmapping.empty()) return true;
   const Pool& pool = governor_->pool();
   PageIndex first = pool.index(made.address);
   PageIndex last = pool.index(static_cast<char*>(made.address) + made.bytes - 1);
-  return std::ranges::any_of(pending_.mappings, [&](const DeviceWork::Mapping& m) {
-    return m.page >= first && m.page <= last;
-  });
+  auto lies_on = [&](PageIndex page) { return page >= first && page <= last; };
+  return std::ranges::any_of(pending_.mappings, lies_on, &DeviceWork::Mapping::page) ||
+         std::ranges::any_of(pending_.unready, lies_on);
 }
 
 // Before a block is handed out. Who waits for the turn, or for the device, must not have the GIL in
@@ -71,21 +72,6 @@ void Heap::settle_for(const Allocation& made) {
     if (turn.owns_lock()) turn.unlock();
   }
   if (failure) std::rethrow_exception(failure);
-}
-
-// Only after a failure is anything pending for pages that no block lies on.
-void Heap::give_up_pending(PageIndex first, uint64_t n) {
-  if (pending_.mappings.empty()) return;
-  DeviceWork gone;
-  std::erase_if(pending_.mappings, [&](const DeviceWork::Mapping& m) {
-    bool of_these = m.page >= first && m.page < first + n;
-    if (of_these) gone.mappings.push_back(m);
-    return of_these;
-  });
-  if (gone.mappings.empty()) return;
-  gone.before_unmapping = pending_.before_unmapping;
-  gone.waits = pending_.waits;
-  governor_->give_up(gone, account_);
 }
 
 // With the lock in hand.

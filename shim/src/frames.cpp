@@ -39,4 +39,9 @@ void Frames::release(Frame f) {
   ++idle_count_;
 }
 
+void Frames::forget_stream(Stream stream) {
+  for (Entry& e : frames_)
+    if (e.last.stream == stream) e.last.stream = Fences::kGone;
+}
+
 }  // namespace gpushare

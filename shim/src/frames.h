@@ -1,5 +1,5 @@
-// The physical pages that exist: at which address each was last held, and which are idle, in the
-// order in which they were freed. No locks: part of the pool.
+// The physical pages that exist: at which address each was last held and by whom, and which are
+// idle, in the order in which they were freed. No locks: part of the pool.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "device.h"
+#include "fences.h"
 
 namespace gpushare {
 
 using PageIndex = uint32_t;
 constexpr PageIndex kNoPage = UINT32_MAX;
+constexpr uint8_t kNobody = 255;  // no account has this number
+
+struct LastUse {
+  uint8_t account = kNobody;
+  Stream stream = 0;
+  Batch batch = 0;  // in which the frame was freed; 0: nothing of the use is left
+};
 
 class Frames {
  public:
@@ -22,6 +30,11 @@ class Frames {
   bool idle(Frame f) const { return frames_[f].idle; }
   PageIndex page(Frame f) const { return frames_[f].page; }
   void set_page(Frame f, PageIndex page) { frames_[f].page = page; }
+  // Whoever gets the frame waits for it. While a frame is held it is still of who held it before.
+  LastUse& last(Frame f) { return frames_[f].last; }
+  const LastUse& last(Frame f) const { return frames_[f].last; }
+  // What the stream has used is nobody's own any more.
+  void forget_stream(Stream stream);
   void take(Frame f);     // out of the idle ones
   void release(Frame f);  // the latest of the idle ones
   // For one who looks at several frames: whether this is the first time that `look` meets it. Each
@@ -36,6 +49,7 @@ class Frames {
     bool idle = false;
     uint64_t look = 0;
     Frame next = kNoFrame, previous = kNoFrame;
+    LastUse last;
   };
   std::vector<Entry> frames_;
   std::vector<Frame> unused_;  // numbers

@@ -93,9 +93,9 @@ class Governor {
   bool stalls(PageIndex first, uint64_t n);
   // Does what pages that were held need before `stream` uses them. Calls the driver: no lock may be
   // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or be
-  // given up before the pages are.
+  // given up before the pages are unheld.
   void perform(DeviceWork& work, uint32_t id, Stream stream);
-  void give_up(const DeviceWork& work, uint32_t id);
+  void give_up(const DeviceWork& work);
   void forget_stream(Stream stream);
   // Uncharges, and wakes whoever can go on. The stream is read under the lock, since it may end.
   void unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,

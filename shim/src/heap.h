@@ -150,7 +150,7 @@ class Heap {
   void settle(std::unique_lock<std::mutex>& turn);
   void settle_for(const Allocation& made);
   bool is_pending(const Allocation& made);
-  void give_up_pending(PageIndex first, uint64_t n);
+  void leave(PageIndex first, uint64_t n);
   void drop_empty();
   void drop_kept();
   // With the lock in hand.

@@ -13,21 +13,6 @@ constexpr int kCandidates = 64;   // idle frames that are looked at
 constexpr uint64_t kAtOnce = 64;  // frames given back with the lock in hand
 }  // namespace
 
-void DeviceWork::wait_for(uint32_t account, Batch batch) {
-  auto known = std::ranges::find(waits, account, &Fence::account);
-  if (known == waits.end())
-    waits.push_back({account, batch});
-  else
-    known->batch = std::max(known->batch, batch);
-}
-
-void DeviceWork::merge(DeviceWork&& other) {
-  mappings.insert(mappings.end(), other.mappings.begin(), other.mappings.end());
-  before_unmapping.insert(before_unmapping.end(), other.before_unmapping.begin(),
-                          other.before_unmapping.end());
-  for (const Fence& f : other.waits) wait_for(f.account, f.batch);
-}
-
 Pool::Pool(Device* device, Fences* fences, uint64_t page_bytes, uint64_t budget_pages,
            uint64_t address_pages)
     : device_(device),
@@ -49,11 +34,13 @@ bool Pool::current(PageIndex page) const {
 }
 
 // What a stream has used itself comes before what it does next.
-void Pool::wait_for_last_use(const Page& last, uint32_t account, Stream stream,
+void Pool::wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream stream,
                              DeviceWork& work) const {
+  const LastUse& last = frames_.last(f);
   bool same = last.account == account && last.stream == stream && stream != Fences::kGone;
-  if (last.batch == 0 || same) return;
-  if (!passed(last)) work.wait_for(last.account, last.batch);
+  if (same || passed(last)) return;
+  work.wait_for(last.account, last.batch);
+  work.unready.push_back(page);
 }
 
 // The frame that was freed longest ago of those whose last use has ended; one that another job used
@@ -64,8 +51,7 @@ Frame Pool::choose_idle(uint32_t account) const {
   int looked_at = 0;
   for (Frame f = frames_.oldest(); f != kNoFrame && looked_at < kCandidates; f = frames_.next(f)) {
     ++looked_at;
-    if (frames_.page(f) == kNoPage) return f;
-    const Page& last = page_[frames_.page(f)];
+    const LastUse& last = frames_.last(f);
     if (passed(last)) {
       if (last.account != account) return f;
       if (own == kNoFrame) own = f;
@@ -81,35 +67,32 @@ Frame Pool::choose_idle(uint32_t account) const {
 void Pool::use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work) {
   frames_.take(f);
   PageIndex from = frames_.page(f);
-  if (from != kNoPage) {
-    const Page& last = page_[from];
-    if (last.account != account && last.account != kNobody) {
-      ++counters_.changed_owner;
-      ++counters_.received[account];
-    }
-    if (aliases_ || from == page)
-      wait_for_last_use(last, account, stream, work);
-    else
-      leave(from);
+  uint8_t last = frames_.last(f).account;
+  if (last != account && last != kNobody) {
+    ++counters_.changed_owner;
+    ++counters_.received[account];
   }
+  if (aliases_ || from == page)
+    wait_for_last_use(f, page, account, stream, work);
+  else
+    leave(from);
   frames_.set_page(f, page);
 }
 
 // Without aliases: nothing lies at the page any more.
 void Pool::leave(PageIndex page) {
   Page& p = page_[page];
-  if (!passed(p)) fences_->finish(p.account, p.batch);
+  if (!passed(p)) fences_->finish(p.user, p.batch);
   device_->unmap(address(page));
   p.frame = kNoFrame;
-  p.account = kNobody;
   p.batch = 0;
   ++counters_.dropped;
 }
 
 void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work) {
   Page& p = page_[page];
-  bool unmap = p.frame != kNoFrame;
-  if (unmap && !passed(p)) work.before_unmapping.push_back({p.account, p.batch});
+  bool unmap = occupied(p);
+  if (unmap && !passed(p)) work.before_unmapping.push_back({p.user, p.batch});
   bool create = frames_.count() < budget_pages_ || frames_.idle_count() == 0;
   Frame f = create ? frames_.add() : choose_idle(account);
   if (create)
@@ -117,6 +100,7 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
   else
     use_idle(f, page, account, stream, work);
   p.frame = f;
+  p.stale = false;
   if (!aliases_) return;
   work.mappings.push_back({page, f, create, unmap});
   ++counters_.mapped;
@@ -135,7 +119,7 @@ void Pool::hold(PageIndex first, uint64_t n, uint32_t account, Stream stream, De
   for (PageIndex p = first; p < first + n; ++p) {
     if (page_[p].use != Use::kHeld) find_frame(p, account, stream, work);
     page_[p].use = Use::kHeld;
-    page_[p].account = static_cast<uint8_t>(account);
+    page_[p].holder = static_cast<uint8_t>(account);
   }
 }
 
@@ -150,11 +134,11 @@ PageIndex Pool::hold_range(uint64_t n, uint32_t account, Stream stream, DeviceWo
 uint64_t Pool::unhold(PageIndex first, uint64_t n, Stream stream) {
   if (put_off(first, n, stream, false)) return 0;
   uint64_t saved = 0;
-  uint32_t account = page_[first].account;
+  uint32_t account = page_[first].holder;
   Batch batch = fences_->open(account);
   for (PageIndex p = first; p < first + n; ++p) {
     Page& page = page_[p];
-    if (page.use == Use::kSaved || page.frame == kNoFrame) --unlike_[account];
+    if (page.use == Use::kSaved || page.unused) --unlike_[account];
     if (page.use != Use::kSaved) {
       make_idle(p, stream, batch);
       continue;
@@ -177,24 +161,37 @@ uint64_t Pool::unhold_range(PageIndex first, uint64_t n, Stream stream) {
 bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
   settle();
   Page& p = page_[page];
-  Frame f = choose_idle(p.account);
+  Frame f = choose_idle(p.holder);
   if (f == kNoFrame) return false;
   frames_.release(p.frame);
   frames_.remove(p.frame);
-  use_idle(f, page, p.account, stream, work);
+  use_idle(f, page, p.holder, stream, work);
   p.frame = f;
   work.mappings.push_back({page, f, false, false});
   ++counters_.mapped;
   return true;
 }
 
-void Pool::unplace(const DeviceWork::Mapping& m, bool ended) {
-  page_[m.page].frame = kNoFrame;
-  ++unlike_[page_[m.page].account];
+void Pool::mark_unused(Page& page) {
+  unlike_[page.holder] += !page.unused;
+  page.unused = true;
+}
+
+// The frame does not lie there, but it may still lie where it was last used; and what was to make
+// room for it may still lie here.
+void Pool::unplace(const DeviceWork::Mapping& m) {
+  Page& page = page_[m.page];
+  page.frame = kNoFrame;
+  page.stale = m.unmap;
+  mark_unused(page);
   frames_.set_page(m.frame, kNoPage);
-  if (!ended && !m.create) return;
   frames_.release(m.frame);
   if (m.create) frames_.remove(m.frame);
+}
+
+void Pool::give_up(const DeviceWork& work) {
+  for (const DeviceWork::Mapping& m : work.mappings) unplace(m);
+  for (PageIndex p : work.unready) mark_unused(page_[p]);
 }
 
 void Pool::destroy(Frame f) {
@@ -226,8 +223,7 @@ void Pool::destroy_some(uint64_t n) {
 
 void Pool::forget_stream(Stream stream) {
   settle();
-  for (Page& p : page_)
-    if (p.stream == stream) p.stream = Fences::kGone;
+  frames_.forget_stream(stream);
 }
 
 void Pool::set_budget(uint64_t pages) {
@@ -250,18 +246,24 @@ void Pool::trim() {
 std::string Pool::check(uint64_t held) {
   if (recent_.size() > kRecent) return "more runs of pages are put off than may be";
   settle();
-  uint64_t held_pages = 0, placed = 0, free_pages = 0;
+  uint64_t held_pages = 0, placed = 0, free_pages = 0, in_use = 0;
+  std::vector<uint64_t> saved(kNobody);
   for (PageIndex p = 0; p < address_pages_; ++p) {
     const Page& page = page_[p];
     bool is_held = page.use == Use::kHeld;
     held_pages += is_held;
+    in_use += is_held && page.frame != kNoFrame;
     placed += current(p);
     free_pages += page.use == Use::kFree;
     if (is_held && page.frame != kNoFrame && (!current(p) || frames_.idle(page.frame)))
       return "a held page has no memory of its own behind it";
     if (!is_held && current(p) && !frames_.idle(page.frame)) return "a frame is held by nobody";
     if (!aliases_ && page.frame != kNoFrame && !current(p)) return "a frame lies at two addresses";
+    if (page.unused) return "a page that was left is still marked";
+    if (page.use == Use::kSaved) ++saved[page.holder];
   }
+  if (in_use + frames_.idle_count() != frames_.count()) return "memory was lost";
+  if (saved != unlike_) return "a count of pages that can't stay as they are is wrong";
   // A charge comes before the pages it is for.
   if (held_pages > held) return "more pages are held than charged";
   if (!aliases_ && placed != frames_.count()) return "the count of frames is wrong";

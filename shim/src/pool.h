@@ -26,37 +26,11 @@
 #include <vector>
 
 #include "device.h"
+#include "device_work.h"
 #include "fences.h"
 #include "frames.h"
 
 namespace gpushare {
-
-constexpr uint8_t kNobody = 255;  // no account has this number
-
-// What must be done before pages that were just held are used.
-struct DeviceWork {
-  struct Mapping {
-    PageIndex page;
-    Frame frame;
-    bool create;  // the frame does not exist yet
-    bool unmap;   // another one lies there
-  };
-  struct Fence {
-    uint32_t account;
-    Batch batch;
-  };
-  std::vector<Mapping> mappings;
-  std::vector<Fence> before_unmapping;  // on the CPU: nobody may use the address any more
-  std::vector<Fence> waits;             // on the device, for whoever used the memory before
-
-  bool empty() const { return mappings.empty() && waits.empty(); }
-  // Whether Governor::perform will, for this stream.
-  bool waits_on_cpu(Stream stream) const {
-    return !before_unmapping.empty() || (stream == Fences::kGone && !waits.empty());
-  }
-  void wait_for(uint32_t account, Batch batch);
-  void merge(DeviceWork&& other);
-};
 
 struct PoolCounters {
   uint64_t dropped = 0;        // frames taken from one address for another
@@ -111,9 +85,9 @@ class Pool {
   // there is none.
   bool replace(PageIndex page, Stream stream, DeviceWork& work);
 
-  // A mapping was given up: nothing lies at the page. If the frame's last user may not have ended,
-  // nobody gets the frame any more.
-  void unplace(const DeviceWork::Mapping& mapping, bool ended);
+  // Pages whose work was not done, in part or at all, are left by their holder: nobody has used
+  // them. unhold() of them follows, and whoever gets their memory waits for who used it before.
+  void give_up(const DeviceWork& work);
 
   // The stream is gone: what it has used is nobody's own any more.
   void forget_stream(Stream stream);
@@ -134,11 +108,13 @@ class Pool {
  private:
   enum class Use : uint8_t { kFree, kReserved, kHeld, kSaved };
   struct Page {
+    Frame frame = kNoFrame;  // that lies there; another page may hold it
     Use use = Use::kFree;
-    uint8_t account = kNobody;  // that holds it, or held it last
-    Frame frame = kNoFrame;     // that lies there; another page may hold it
-    Stream stream = 0;          // of the last use
-    Batch batch = 0;            // in which it was freed; 0: nothing of the last use is left
+    uint8_t holder = kNobody;  // the account, or that held it last
+    uint8_t user = kNobody;    // the account that used the address last
+    bool stale = false;        // there lies another frame, or one that does not exist any more
+    bool unused = false;       // its holder leaves it, and has not used it
+    Batch batch = 0;           // in which it was freed; 0: nobody uses the address any more
   };
 
   // Pages that one holder has given up at once and that are still as it held them.
@@ -166,12 +142,17 @@ class Pool {
   uint64_t cost(PageIndex first, uint64_t n);
   PageIndex find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const;
   bool current(PageIndex page) const;
-  bool passed(const Page& p) const { return !p.batch || fences_->passed(p.account, p.batch); }
-  void wait_for_last_use(const Page& p, uint32_t account, Stream stream, DeviceWork& work) const;
+  static bool occupied(const Page& p) { return p.frame != kNoFrame || p.stale; }
+  bool passed(const Page& p) const { return !p.batch || fences_->passed(p.user, p.batch); }
+  bool passed(const LastUse& u) const { return !u.batch || fences_->passed(u.account, u.batch); }
+  void wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream stream,
+                         DeviceWork& work) const;
   Frame choose_idle(uint32_t account) const;
   void find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void leave(PageIndex page);
+  void unplace(const DeviceWork::Mapping& mapping);
+  void mark_unused(Page& page);
   void destroy(Frame f);
   void destroy_some(uint64_t n);
   void do_now(const DeviceWork& work);
@@ -188,7 +169,7 @@ class Pool {
   std::map<PageIndex, uint64_t> free_by_address_;
   std::set<std::pair<uint64_t, PageIndex>> free_by_size_;
   std::vector<Run> recent_;  // the latest last
-  // Held pages of each account that can't stay as they are: saved, or with nothing behind them.
+  // Held pages of each account that can't stay as they are: saved, or given up unused.
   std::vector<uint64_t> unlike_ = std::vector<uint64_t>(kNobody);
   PoolCounters counters_;
   uint64_t looks_ = 0;

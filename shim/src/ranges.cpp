@@ -46,7 +46,7 @@ uint64_t Pool::cost(PageIndex first, uint64_t n) {
     Frame f = page.frame;
     // One frame can lie at two of the pages.
     if (f != kNoFrame && frames_.idle(f) && frames_.first_met(f, looks_)) continue;
-    sum += f == kNoFrame || passed(page) ? 1 : kStalls;
+    sum += !occupied(page) || passed(page) ? 1 : kStalls;
   }
   return sum;
 }
@@ -64,7 +64,7 @@ bool Pool::stalls(PageIndex first, uint64_t n) {
 PageIndex Pool::find_quiet(PageIndex begin, uint64_t pages, uint64_t n) const {
   uint64_t quiet = 0;
   for (PageIndex p = begin; p < begin + pages; ++p) {
-    quiet = page_[p].frame == kNoFrame || passed(page_[p]) ? quiet + 1 : 0;
+    quiet = !occupied(page_[p]) || passed(page_[p]) ? quiet + 1 : 0;
     if (quiet == n) return static_cast<PageIndex>(p + 1 - n);
   }
   return kNoPage;

@@ -3,6 +3,7 @@
 // the stream that used them last: it has nothing to wait for. Anybody else, and whatever looks at
 // pages, settles them first.
 #include <algorithm>
+#include <utility>
 
 #include "pool.h"
 
@@ -11,7 +12,7 @@ namespace gpushare {
 // False where it must be done at once: contents of these pages may be elsewhere, or nothing lies at
 // them.
 bool Pool::put_off(PageIndex first, uint64_t n, Stream stream, bool released) {
-  uint32_t account = page_[first].account;
+  uint32_t account = page_[first].holder;
   if (unlike_[account]) return false;
   if (recent_.size() >= kRecent) settle();
   recent_.push_back({first, n, account, released, stream, fences_->open(account)});
@@ -63,9 +64,11 @@ void Pool::settle() {
 void Pool::make_idle(PageIndex p, Stream stream, Batch batch) {
   Page& page = page_[p];
   page.use = Use::kReserved;
-  page.stream = stream;
-  page.batch = batch;
-  if (page.frame != kNoFrame) frames_.release(page.frame);
+  bool unused = std::exchange(page.unused, false);
+  if (!unused) page.user = page.holder, page.batch = batch;
+  if (page.frame == kNoFrame) return;
+  frames_.release(page.frame);
+  if (!unused) frames_.last(page.frame) = {page.holder, stream, batch};
 }
 
 }  // namespace gpushare

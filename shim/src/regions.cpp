@@ -65,15 +65,19 @@ void Heap::occupy(Block* b) {
   if (spare_region_ == r && from <= spare_page_ && spare_page_ <= to) spare_region_ = nullptr;
 }
 
+// Held pages that no block lies on. Only after a failure is anything pending for such.
+void Heap::leave(PageIndex first, uint64_t n) {
+  if (!pending_.empty()) governor_->give_up(pending_.extract(first, n));
+  governor_->unhold(first, n, account_, stream_, false);
+}
+
 void Heap::vacate(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b->first, b->granules);
   --r->used_blocks;
   uint32_t begin = from;  // of the run of pages to give back
   auto give_back = [&](uint32_t end) {
-    if (end > begin) give_up_pending(r->span.first + begin, end - begin);
-    if (end > begin)
-      governor_->unhold(r->span.first + begin, end - begin, account_, stream_, false);
+    if (end > begin) leave(r->span.first + begin, end - begin);
     begin = end + 1;
   };
   for (uint32_t p = from; p <= to; ++p) {
@@ -97,8 +101,7 @@ void Heap::drop_kept() {
     for (uint32_t p = 0; p < r->span.pages; ++p) {
       if (!r->pages[p].held || r->pages[p].blocks) continue;
       r->pages[p].held = false;
-      give_up_pending(r->span.first + p, 1);
-      governor_->unhold(r->span.first + p, 1, account_, stream_, false);
+      leave(r->span.first + p, 1);
     }
   for (auto [pages, first] : kept_extents_) {
     governor_->unhold(first, pages, account_, stream_, true);
@@ -112,8 +115,7 @@ void Heap::drop_spare() {
   Region* r = spare_region_;
   spare_region_ = nullptr;
   r->pages[spare_page_].held = false;
-  give_up_pending(r->span.first + spare_page_, 1);
-  governor_->unhold(r->span.first + spare_page_, 1, account_, stream_, false);
+  leave(r->span.first + spare_page_, 1);
 }
 
 }  // namespace gpushare

@@ -15,7 +15,7 @@ uint64_t Pool::save(uint32_t account) {
   settle();
   std::vector<PageIndex> pages;
   for (PageIndex p = 0; p < address_pages_; ++p)
-    if (page_[p].use == Use::kHeld && page_[p].account == account) pages.push_back(p);
+    if (page_[p].use == Use::kHeld && page_[p].holder == account) pages.push_back(p);
   if (pages.empty()) return 0;
   try {
     if (Batch open = fences_->open(account)) fences_->finish(account, open);
@@ -31,9 +31,10 @@ uint64_t Pool::save(uint32_t account) {
     device_->take_away(address(p), page_bytes_);
     Frame f = page_[p].frame;
     frames_.set_page(f, kNoPage);
+    frames_.last(f) = {};
     frames_.release(f);
     if (!aliases_) frames_.remove(f);
-    page_[p] = {.use = Use::kSaved, .account = static_cast<uint8_t>(account)};
+    page_[p] = {.use = Use::kSaved, .holder = static_cast<uint8_t>(account)};
   }
   unlike_[account] += pages.size();
   return pages.size();
@@ -65,7 +66,7 @@ void Pool::restore(uint32_t account) {
   settle();
   for (PageIndex p = 0; p < address_pages_; ++p) {
     Page& page = page_[p];
-    if (page.use != Use::kSaved || page.account != account) continue;
+    if (page.use != Use::kSaved || page.holder != account) continue;
     try {
       DeviceWork work;
       find_frame(p, account, Fences::kGone, work);

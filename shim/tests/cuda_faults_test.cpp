@@ -76,69 +76,12 @@ void a_device_that_can_not_be_had(const Driver& driver) {
   CHECK(told);
 }
 
-// A job's own pages can't be mapped at the addresses where it wants them next. They were free for
-// it at once, since it goes on on the same stream; who gets them now is another, and its stream may
-// be ahead of the job's last read.
-void what_is_given_up_has_been_read(const Driver& driver, uint64_t seed) {
-  constexpr uint64_t kPages = 4;
-  fake_cuda_reset(seed);
-  fake_cuda_set_granularity(kPage);
-  Telemetry telemetry;
-  CHECK(telemetry.open(-1));
-  CudaDevice device(&driver, 0);
-  Governor g(&device, Policy::kUnmanaged, kPage, kPages, 64, &telemetry);
-  CUstream streams[2];
-  Stream handles[2];
-  for (uint32_t i = 0; i < 2; ++i) {
-    CHECK(g.begin_job(0) == static_cast<int32_t>(i + 1));
-    driver.check(driver.cuStreamCreate(&streams[i], CU_STREAM_DEFAULT), "cuStreamCreate");
-    handles[i] = reinterpret_cast<Stream>(streams[i]);
-    g.fences().add_stream(i + 1, handles[i]);
-  }
-  const std::atomic<Stream> first(handles[0]), second(handles[1]);
-  auto at = [&](PageIndex p) { return reinterpret_cast<CUdeviceptr>(g.pool().address(p)); };
-  auto take = [&](uint32_t job) {
-    g.charge(job, kPages, false, kPages * kPage);
-    DeviceWork work;
-    PageIndex p = g.hold_range(kPages, job, handles[job - 1], work);
-    g.perform(work, job, handles[job - 1]);
-    return p;
-  };
-
-  PageIndex read = take(1);
-  fake_cuda_launch_write(streams[0], at(read), kPages * kPage, 11);
-  fake_cuda_launch_read(streams[0], at(read), kPages * kPage, 11);
-  g.unhold(read, kPages, 1, first, false);
-  g.charge(1, kPages, false, kPages * kPage);
-  DeviceWork work;
-  PageIndex elsewhere = g.hold_range(kPages, 1, handles[0], work);
-  CHECK(work.mappings.size() == kPages && work.waits.empty());
-  CHECK(fake_cuda_fail("cuMemMap", 1, CUDA_ERROR_UNKNOWN));
-  bool told = false;
-  try {
-    g.perform(work, 1, handles[0]);
-  } catch (const DeviceFailure&) {
-    told = true;
-  }
-  CHECK(told);
-  g.give_up(work, 1);
-  g.unhold(elsewhere, kPages, 1, first, true);
-
-  PageIndex taken = take(2);
-  fake_cuda_launch_write(streams[1], at(taken), kPages * kPage, 22);
-  fake_cuda_run_all();
-  CHECK(fake_cuda_read_counters().wrong_reads == 0);
-  g.unhold(taken, kPages, 2, second, true);
-  CHECK_EMPTY(g.check());
-}
-
 }  // namespace
 
 int main() {
   setvbuf(stdout, nullptr, _IONBF, 0);
   Driver driver(GPUSHARE_FAKE_CUDA);
   one_failure_at_any_time(driver);
-  for (uint64_t seed = 0; seed < 20; ++seed) what_is_given_up_has_been_read(driver, seed);
   memory_is_taken_by_others(driver);
   a_device_that_can_not_be_had(driver);
   printf("cuda faults: ok\n");

@@ -1,6 +1,6 @@
 // Random programs over several streams and owners on the asynchronous device: no owner ever reads a
 // byte that another wrote, the counts hold, and all that is freed becomes one range again. Whoever
-// takes again what it has just given up finds it as it was.
+// takes again what it has just given up finds it as it was. Some give up what they never used.
 #include "../src/pool.h"
 
 #include <vector>
@@ -96,6 +96,11 @@ class Program {
     DeviceWork work;
     PageIndex first = pool_.hold_range(n, account, stream, work);
     CHECK(first != kNoPage);
+    if (random_() % 8 == 0) {
+      pool_.give_up(work);
+      CHECK(pool_.unhold_range(first, n, stream) == 0);
+      return;
+    }
     wait(work, stream);
     held_ += n;
     live_.push_back({first, n, account, stream, next_value()});
@@ -123,7 +128,13 @@ class Program {
     auto [from, to] = part(a);
     if (a.values[from] || held_ + to - from > kBudget) return;
     DeviceWork work;
-    pool_.hold(a.first + static_cast<PageIndex>(from), to - from, a.account, a.stream, work);
+    PageIndex first = a.first + static_cast<PageIndex>(from);
+    pool_.hold(first, to - from, a.account, a.stream, work);
+    if (random_() % 8 == 0) {
+      pool_.give_up(work);
+      CHECK(pool_.unhold(first, to - from, a.stream) == 0);
+      return;
+    }
     wait(work, a.stream);
     held_ += to - from;
     for (uint64_t i = from; i < to; ++i) {

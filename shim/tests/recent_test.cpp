@@ -255,7 +255,7 @@ void pages_without_memory_are_given_up_at_once() {
   DeviceWork work;
   PageIndex first = pool.hold_range(4, 1, 12, work);
   CHECK(work.mappings.size() == 4);
-  for (const DeviceWork::Mapping& m : work.mappings) pool.unplace(m, true);
+  pool.give_up(work);
   pool.unhold_range(first, 4, 12);
   CHECK(pool.hold_range(4, 1, 12, work = {}) == first && work.mappings.size() == 4);
   pool.unhold_range(first, 4, 12);

@@ -1,0 +1,39 @@
+// What must be done on the device before pages that were just held are used. The pool notes it with
+// the governor's lock in hand, and whoever holds the pages does it with none (Governor::perform).
+#pragma once
+
+#include <vector>
+
+#include "fences.h"
+#include "frames.h"
+
+namespace gpushare {
+
+struct DeviceWork {
+  struct Mapping {
+    PageIndex page;
+    Frame frame;
+    bool create;  // the frame does not exist yet
+    bool unmap;   // another one lies there
+  };
+  struct Fence {
+    uint32_t account;
+    Batch batch;
+  };
+  std::vector<Mapping> mappings;
+  std::vector<Fence> before_unmapping;  // on the CPU: nobody may use the address any more
+  std::vector<Fence> waits;             // on the device, for whoever used the memory before
+  std::vector<PageIndex> unready;       // for whose memory the waits are
+
+  bool empty() const { return mappings.empty() && waits.empty(); }
+  // Whether Governor::perform will, for this stream.
+  bool waits_on_cpu(Stream stream) const {
+    return !before_unmapping.empty() || (stream == Fences::kGone && !waits.empty());
+  }
+  void wait_for(uint32_t account, Batch batch);
+  void merge(DeviceWork&& other);
+  // Takes out what is for these pages. The waits stay, until nothing is left that they are for.
+  DeviceWork extract(PageIndex first, uint64_t n);
+};
+
+}  // namespace gpushare
