@@ -96,9 +96,4 @@ uint64_t Governor::map_some(DeviceWork& work, Stream stream) {
   return frames.size();
 }
 
-void Governor::give_up(const DeviceWork& work) {
-  Lock lock(mutex_);
-  pool_.give_up(work);
-}
-
 }  // namespace gpushare

@@ -164,10 +164,11 @@ bool Governor::stalls(PageIndex first, uint64_t n) {
 }
 
 void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
-                      bool release) {
+                      bool release, const DeviceWork* undone) {
   uint64_t since = sleepers_.load(std::memory_order_relaxed) ? now_ns() : 0;
   Lock lock(mutex_);
   Stream used = stream.load(std::memory_order_relaxed);
+  if (undone) pool_.give_up(*undone);
   uint64_t saved = release ? pool_.unhold_range(first, n, used) : pool_.unhold(first, n, used);
   Account& a = accounts_[id];
   a.saved -= saved;

@@ -92,14 +92,14 @@ class Governor {
   // Whether to hold one of these pages now would make the CPU wait for the device.
   bool stalls(PageIndex first, uint64_t n);
   // Does what pages that were held need before `stream` uses them. Calls the driver: no lock may be
-  // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or be
-  // given up before the pages are unheld.
+  // in hand. Throws OutOfMemory or DeviceFailure; what is left of `work` can be done again, or the
+  // pages be given up with it.
   void perform(DeviceWork& work, uint32_t id, Stream stream);
-  void give_up(const DeviceWork& work);
   void forget_stream(Stream stream);
   // Uncharges, and wakes whoever can go on. The stream is read under the lock, since it may end.
+  // What is `undone` of their work says which of the pages the job can't have used.
   void unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomic<Stream>& stream,
-              bool release);
+              bool release, const DeviceWork* undone = nullptr);
 
   // Opens the account of a job. A queued one counts for nothing until it is admitted.
   int32_t begin_job(uint32_t warmup, bool queued = false);

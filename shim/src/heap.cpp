@@ -130,8 +130,7 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
       if (work.waits_on_cpu(stream())) released.emplace();
       governor_->perform(work, account_, stream());
     } catch (...) {
-      governor_->give_up(work);
-      governor_->unhold(first, pages, account_, stream(), true);
+      governor_->unhold(first, pages, account_, stream_, true, &work);
       throw;
     }
   }

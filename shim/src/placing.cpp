@@ -49,17 +49,29 @@ Heap::Place Heap::weigh(Block* b, uint32_t first, uint64_t granules, bool persis
   const Region* r = b->region;
   auto [from, to] = pages_of(first, granules);
   Place place{b, first, {0, from, to}, 0};
-  for (uint32_t p = from; p <= to; ++p) {
+  auto add_missing = [&](uint32_t begin, uint32_t end) {
+    if (begin >= end) return;
+    if (place.missing.count == 0) place.missing.first = begin;
+    place.missing.last = end - 1;
+    place.missing.count += end - begin;
+    place.cost += (end - begin) * kNewPage;
+  };
+  auto add_page = [&](uint32_t p) {
     const Region::Page& page = r->pages[p];
-    if (page.held) {
-      bool others = page.blocks > 0 && page.persistent == 0;
-      if (persistent && others) place.cost += kPinnedPage;
-      continue;
-    }
-    if (place.missing.count++ == 0) place.missing.first = p;
-    place.missing.last = p;
-    place.cost += kNewPage;
+    if (!page.held) return add_missing(p, p + 1);
+    bool others = page.blocks > 0 && page.persistent == 0;
+    if (persistent && others) place.cost += kPinnedPage;
+  };
+  add_page(from);
+  if (arena_) {
+    for (uint32_t p = from + 1; p < to; ++p) add_page(p);
+  } else {
+    // On those in between no block lies, so none is held but the spare one.
+    bool spare = spare_region_ == r && spare_page_ > from && spare_page_ < to;
+    add_missing(from + 1, spare ? spare_page_ : to);
+    if (spare) add_missing(spare_page_ + 1, to);
   }
+  if (to > from) add_page(to);
   return place;
 }
 

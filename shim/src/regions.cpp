@@ -49,50 +49,52 @@ Governor::Took Heap::try_take(Region* r, const Missing& missing, uint64_t charge
                                   no_wait, may_stall, pending_);
   if (took != Took::kYes) return took;
   if (!pending_.empty()) unsettled_.store(true, std::memory_order_release);
-  for (uint32_t p = missing.first; p <= missing.last; ++p) r->pages[p].held = true;
   return took;
 }
 
-// The pages of a block that was just taken; they are held.
+// The pages of a block that was just taken; they are charged. Between the first and the last one no
+// other block lies.
 void Heap::occupy(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b->first, b->granules);
   ++r->used_blocks;
-  for (uint32_t p = from; p <= to; ++p) {
-    ++r->pages[p].blocks;
-    r->pages[p].persistent += b->persistent;
-  }
+  auto add = [&](Region::Page& page) {
+    ++page.blocks;
+    page.persistent += b->persistent;
+    page.held = true;
+  };
+  add(r->pages[from]);
+  for (uint32_t p = from + 1; p < to; ++p) r->pages[p] = {1, b->persistent, true};
+  if (to > from) add(r->pages[to]);
   if (spare_region_ == r && from <= spare_page_ && spare_page_ <= to) spare_region_ = nullptr;
 }
 
 // Held pages that no block lies on. Only after a failure is anything pending for such.
 void Heap::leave(PageIndex first, uint64_t n) {
-  if (!pending_.empty()) governor_->give_up(pending_.extract(first, n));
-  governor_->unhold(first, n, account_, stream_, false);
+  if (pending_.empty()) return governor_->unhold(first, n, account_, stream_, false);
+  DeviceWork undone = pending_.extract(first, n);
+  governor_->unhold(first, n, account_, stream_, false, &undone);
 }
 
 void Heap::vacate(Block* b) {
   Region* r = b->region;
   auto [from, to] = pages_of(b->first, b->granules);
   --r->used_blocks;
-  uint32_t begin = from;  // of the run of pages to give back
-  auto give_back = [&](uint32_t end) {
-    if (end > begin) leave(r->span.first + begin, end - begin);
-    begin = end + 1;
-  };
-  for (uint32_t p = from; p <= to; ++p) {
-    Region::Page& page = r->pages[p];
+  auto is_left = [&](Region::Page& page) {
     page.persistent -= b->persistent;
-    bool leaves = --page.blocks == 0 && !arena_;
-    bool keep = leaves && !spare_region_ && !ended();
-    if (keep) {
-      spare_region_ = r;
-      spare_page_ = p;
-    }
-    page.held = !leaves || keep;
-    if (page.held) give_back(p);
+    return --page.blocks == 0;
+  };
+  for (uint32_t p = from + 1; p < to; ++p) r->pages[p].blocks = r->pages[p].persistent = 0;
+  bool first = is_left(r->pages[from]), last = to > from ? is_left(r->pages[to]) : first;
+  uint32_t begin = first ? from : from + 1, end = last ? to + 1 : to;
+  if (begin >= end || arena_) return;
+  if (!spare_region_ && !ended()) {
+    spare_region_ = r;
+    spare_page_ = begin++;
   }
-  give_back(to + 1);
+  if (begin == end) return;
+  for (uint32_t p = begin; p < end; ++p) r->pages[p].held = false;
+  leave(r->span.first + begin, end - begin);
 }
 
 // What an arena kept is given up.

@@ -107,7 +107,7 @@ void extents(uint64_t live) {
 }
 
 void count(uint64_t bytes, int pairs) {
-  start(uint64_t{1} << 30, 2 << 20, 32 << 20);
+  start(uint64_t{1} << 30, 2 << 20, 64 << 20);  // regions as `run` has them
   gs_account job = begin();
   while (pairs-- > 0) gs_free(gs_alloc(bytes, -1, job, 0, 0), -1, 0);
 }

@@ -62,9 +62,10 @@ struct World {
       return true;
     }
   }
-  void unhold(uint32_t job, PageIndex first, uint64_t n, bool release) {
+  void unhold(uint32_t job, PageIndex first, uint64_t n, bool release,
+              const DeviceWork* undone = nullptr) {
     std::atomic<Stream> stream(handles[job - 1]);
-    g.unhold(first, n, job, stream, release);
+    g.unhold(first, n, job, stream, release, undone);
   }
   void begin_capture(uint32_t job) {
     driver.check(
@@ -227,16 +228,14 @@ void what_is_given_up_has_been_read(const Driver& driver, uint64_t seed) {
   CHECK(work.mappings.size() == kPages && work.waits.empty());
   CHECK(fake_cuda_fail("cuMemMap", 1, CUDA_ERROR_UNKNOWN));
   CHECK(w.fails(work, 1));
-  w.g.give_up(work);
-  w.unhold(1, elsewhere, kPages, true);
+  w.unhold(1, elsewhere, kPages, true, &work);
 
   DeviceWork others;
   PageIndex theirs = w.hold(2, kPages, others);
   CHECK(others.mappings.size() == kPages && others.unready.size() == kPages);
   CHECK(fake_cuda_fail("cuMemMap", 1, CUDA_ERROR_UNKNOWN));
   CHECK(w.fails(others, 2));
-  w.g.give_up(others);
-  w.unhold(2, theirs, kPages, true);
+  w.unhold(2, theirs, kPages, true, &others);
   CHECK_EMPTY(w.g.check());
 
   PageIndex taken = w.take(2, kPages);
@@ -265,8 +264,7 @@ void addresses_in_use_are_left_as_they_are(const Driver& driver, uint64_t seed) 
     CHECK(w.hold(2, 2, work) == old);
     CHECK(work.mappings.size() == 2 && work.waits.empty());
     CHECK(w.fails(work, 2));
-    w.g.give_up(work);
-    w.unhold(2, old, 2, true);
+    w.unhold(2, old, 2, true, &work);
     CHECK_EMPTY(w.g.check());
   }
   w.end_capture(1);

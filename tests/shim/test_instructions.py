@@ -13,7 +13,7 @@ import pytest
 SHIM = Path(__file__).parent.parent.parent / "shim"
 PAIRS = 2000
 # bytes, most instructions
-LIMITS = [(64, 610), (16 << 10, 620), (256 << 10, 1220), (4 << 20, 2450), (64 << 20, 2150)]
+LIMITS = [(64, 610), (16 << 10, 620), (256 << 10, 1220), (4 << 20, 2450), (20 << 20, 2620), (64 << 20, 2150)]
 
 
 @pytest.fixture(scope="module")
