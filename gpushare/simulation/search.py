@@ -16,7 +16,7 @@ from gpushare.simulation.runs import Settings, engine_for, simulate
 
 _SEARCH_ITERATIONS = 8  # of the job that has the fewest
 _RARE = 100  # a kind of iterations that comes less often is not waited for
-_HEADROOM_PAGES = 2  # that the governor sets aside at first (governor.cpp)
+_HEADROOM_PAGES = 2  # that the governor sets aside at first (books.cpp)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ uint64_t Governor::copied_out() {
   return found;
 }
 
-bool Governor::is_told_to_stand_aside(const Account& a) const { return aside_ >> a.id & 1; }
+bool Judge::is_told_to_stand_aside(const Account& a) const { return aside_ >> a.id & 1; }
 
-bool Governor::stands_aside(const Account& a) const {
+bool Judge::stands_aside(const Account& a) const {
   if (!is_told_to_stand_aside(a) || a.open || a.cancelled) return false;
   return std::ranges::any_of(accounts(), [&](const Account& o) {
     return o.id && o.live_job() && o.curve.known() && !o.saved && !is_told_to_stand_aside(o);

@@ -19,7 +19,7 @@ std::string mib(uint64_t pages, uint64_t page_bytes) {
 }  // namespace
 
 // What must stay if all jobs are at their doors; and what the most demanding of them needs alone.
-uint64_t Governor::least_budget() const {
+uint64_t Judge::least_budget() const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), residues = shared, most = 0;
   for (const Account& a : accounts()) {
     if (!a.id) continue;
@@ -62,7 +62,7 @@ void Governor::want_budget(uint64_t pages) {
 
 // Whether every open iteration can end within the wanted budget, as far as they are known, and the
 // jobs have not come to need more since it was asked for.
-bool Governor::cut_fits() const {
+bool Judge::cut_fits() const {
   bool any_open = false;
   for (const Account& a : accounts()) {
     bool comes_back = a.saved && !a.abandoned && !stands_aside(a);

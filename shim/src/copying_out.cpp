@@ -22,21 +22,21 @@ constexpr uint64_t kTryAgainNs = 1000000000;  // after a copy that failed
 
 // Whether nobody can touch what the job holds: each of its threads rests, or waits here with no
 // lock in hand that the others may want.
-bool Governor::can_leave(const Account& a) const {
+bool Judge::can_leave(const Account& a) const {
   bool failed = a.copy_failed_ns && now_ns() - a.copy_failed_ns < kTryAgainNs;
   auto impatient = [&](const Waiter* w) { return w->id == a.id && w->no_wait; };
   return !a.saved && !a.cancelled && !failed && a.held > 0 && stands_still(a) &&
          std::ranges::none_of(memory_waiters_, impatient);
 }
 
-bool Governor::may_leave(const Waiter& w) const {
+bool Judge::may_leave(const Waiter& w) const {
   const Account& a = accounts_[w.id];
   bool at_door = w.pages == 0;
   return (a.open || at_door) && can_leave(a);
 }
 
 // Whether the waiter could go on if the budget had `more` pages.
-bool Governor::would_help(const Waiter& w, uint64_t more) const {
+bool Judge::would_help(const Waiter& w, uint64_t more) const {
   const Account& a = accounts_[w.id];
   if (a.saved || stands_aside(a)) return false;
   if (w.pages) return a.open && held_ + w.pages <= budget_ + more;
@@ -46,7 +46,7 @@ bool Governor::would_help(const Waiter& w, uint64_t more) const {
 }
 
 // Pages of all jobs but the waiter's that could leave for it.
-uint64_t Governor::could_leave_for(const Waiter& w) const {
+uint64_t Judge::could_leave_for(const Waiter& w) const {
   uint64_t sum = 0;
   for (const Account& a : accounts()) {
     auto of_it = [&](const Waiter* o) { return o->id == a.id && may_leave(*o); };
@@ -59,7 +59,7 @@ uint64_t Governor::could_leave_for(const Waiter& w) const {
 
 // Whether it would help another one if this one left, or this one and others, one after the other.
 // `only_for_room`: one that has room waits for something else.
-bool Governor::helps(const Waiter& w, bool with_others, bool only_for_room) const {
+bool Judge::helps(const Waiter& w, bool with_others, bool only_for_room) const {
   uint64_t held = accounts_[w.id].held.load(std::memory_order_relaxed);
   auto helped = [&](const Waiter* o) {
     if (o->id == w.id || (only_for_room && would_help(*o, 0))) return false;
@@ -71,7 +71,7 @@ bool Governor::helps(const Waiter& w, bool with_others, bool only_for_room) cons
 
 // The waiter to copy out: of those at doors the job that began last, else in an iteration one that
 // holds more than it claimed, else the last to ask.
-Waiter* Governor::find_leaver(bool only_for_room) const {
+Waiter* Judge::find_leaver(bool only_for_room) const {
   Waiter* found = nullptr;
   for (bool with_others : {false, true}) {
     for (Waiter* w : door_waiters_)
@@ -126,7 +126,7 @@ void Governor::note_saved(const Account& a) {
 
 // Whether the job could go on, with `pages` more, beside what the others keep when they are at
 // their doors.
-bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
+bool Judge::has_room_to_return(const Account& a, uint64_t pages) const {
   uint64_t sum = a.saved + pages;
   if (stands_aside(a)) return false;
   if (!a.open) {
@@ -142,7 +142,7 @@ bool Governor::has_room_to_return(const Account& a, uint64_t pages) const {
 
 // What may become of a job that was copied out: back with the pages that it asked for, back without
 // them (refused), or nothing yet.
-Governor::Verdict Governor::judge_return(const Account& a, uint64_t pages) const {
+Judge::Verdict Judge::judge_return(const Account& a, uint64_t pages) const {
   uint64_t all = a.saved + pages, here = a.held.load(std::memory_order_relaxed);
   bool room = held_ + a.saved <= budget_, fits = held_ + all <= budget_;
   if (a.cancelled) return room ? Verdict::kImpossible : Verdict::kWait;

@@ -25,7 +25,7 @@ struct Other {
 
 // Until the end of o's iteration in which its turn is over, and of the turns of those that asked
 // earlier, all going on at their pace.
-uint64_t Governor::predicted_turn_wait(const Account& a, const Account& o) const {
+uint64_t Judge::predicted_turn_wait(const Account& a, const Account& o) const {
   auto whole = [](uint64_t ns, uint64_t iteration_ns) {
     uint64_t one = std::max<uint64_t>(iteration_ns, 1);
     return (ns + one - 1) / one * one;
@@ -51,7 +51,7 @@ uint64_t Governor::predicted_turn_wait(const Account& a, const Account& o) const
 
 // When the step of `n` pages is forecast to be safe, those under way going on at their pace;
 // kNotPredicted where curves don't say: it waits for a set-up, or for a job's end.
-uint64_t Governor::predicted_memory_wait(const Account& a, uint64_t n) const {
+uint64_t Judge::predicted_memory_wait(const Account& a, uint64_t n) const {
   if (!a.open || !a.trusted()) return kNotPredicted;
   uint64_t after = a.held.load(std::memory_order_relaxed) + n, at_doors = 0, longest = 0;
   std::vector<Other> others;

@@ -13,7 +13,7 @@ constexpr auto kSetUpStops = std::chrono::milliseconds(20);
 constexpr uint64_t kWillSleepOnNs = 1000000000;  // asleep for so long: it won't wake in that moment
 }  // namespace
 
-bool Governor::all_parked(uint32_t except, bool set_up_too) const {
+bool Judge::all_parked(uint32_t except, bool set_up_too) const {
   for (const Account& a : accounts()) {
     bool computes = (a.open && !a.saved && !is_asleep(a, kWillSleepOnNs)) ||
                     (set_up_too && a.id && a.live_job());

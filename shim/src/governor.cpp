@@ -1,5 +1,5 @@
-// Accounts: charging and giving back, learning from iterations. What may be charged is in
-// judge.cpp, waiting in waits.cpp, iterations in doors.cpp.
+// Pages for heaps, learning from iterations, and what the sampler has done every few milliseconds.
+// Charging is in charges.cpp, waiting in waits.cpp, iterations in doors.cpp.
 #include "governor.h"
 
 #include <algorithm>
@@ -17,67 +17,7 @@ constexpr uint32_t kDistrustFor = 20;  // iterations alone after an overrun beyo
 
 Governor::Governor(Device* device, Policy policy, uint64_t page_bytes, uint64_t budget_pages,
                    uint64_t address_pages, Telemetry* telemetry)
-    : device_(device),
-      fences_(device, kAccounts, budget_pages * page_bytes),
-      pool_(device, &fences_, page_bytes, budget_pages, address_pages),
-      policy_(policy),
-      budget_(budget_pages),
-      wanted_budget_(budget_pages),
-      least_headroom_(budget_pages >= 64  ? 2
-                      : budget_pages >= 8 ? 1
-                                          : 0),
-      headroom_(least_headroom_),
-      telemetry_(telemetry) {
-  for (uint32_t i = 0; i < kAccounts; ++i) accounts_[i].id = i;
-  accounts_[0].begun = true;
-}
-
-void Governor::add_pages(Account& a, uint64_t n, bool over) {
-  uint64_t now = coarse_now_ns();
-  integrate(a, now);
-  uint64_t held = a.held.load(std::memory_order_relaxed) + n;
-  a.held.store(held, std::memory_order_relaxed);
-  held_ += n;
-  held_peak_ = std::max(held_peak_, held_);
-  a.pages.charged(n, held);
-  a.held_max_here = std::max(a.held_max_here, held);
-  if (over) {
-    uint64_t claim = a.curve.claim(a.recorder.ordinal());
-    if (held > claim) a.overrun_here = std::max(a.overrun_here, held - claim);
-    if (!a.overrunning) note_overrun(a);
-  }
-  uint64_t page = pool_.page_bytes();
-  telemetry_->header(kHeldPeak, held_peak_ * page);
-  telemetry_->raise(a.id, kHeldMax, held * page);
-  publish_held(a, now);
-}
-
-void Governor::publish_held(const Account& a, uint64_t now) {
-  uint64_t bytes = a.held.load(std::memory_order_relaxed) * pool_.page_bytes();
-  telemetry_->header(kHeldTotal, held_ * pool_.page_bytes());
-  telemetry_->slot(a.id, kHeld, bytes);
-  telemetry_->event(a.id, kHeldChanged, bytes, now);
-}
-
-void Governor::note_overrun(Account& a) {
-  a.overrunning = true;
-  telemetry_->add(a.id, kOverruns, 1);
-  telemetry_->event(a.id, kOverrun, a.held.load(std::memory_order_relaxed) * pool_.page_bytes(),
-                    now_ns());
-}
-
-bool Governor::try_charge_locked(uint32_t id, uint64_t n, bool no_wait) {
-  Account& a = accounts_[id];
-  Judged judged = judge(a, n, no_wait, 0);
-  if (judged.verdict != Verdict::kGo) return false;
-  add_pages(a, n, judged.over);
-  return true;
-}
-
-bool Governor::try_charge(uint32_t id, uint64_t n, bool no_wait) {
-  Lock lock(mutex_);
-  return try_charge_locked(id, n, no_wait);
-}
+    : Judge(device, policy, page_bytes, budget_pages, address_pages, telemetry) {}
 
 Governor::Took Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing, uint32_t id,
                                   Stream stream, bool no_wait, bool may_stall, DeviceWork& work) {
@@ -88,28 +28,6 @@ Governor::Took Governor::try_hold(PageIndex first, uint64_t n, uint64_t missing,
   return Took::kYes;
 }
 
-void Governor::charge(uint32_t id, uint64_t n, bool no_wait, uint64_t bytes) {
-  Lock lock(mutex_);
-  Account& a = accounts_[id];
-  Judged judged = judge(a, n, no_wait, 0);
-  switch (judged.verdict) {
-    case Verdict::kGo:
-      add_pages(a, n, judged.over);
-      return;
-    case Verdict::kImpossible:
-      refuse(a, n, bytes, lock);
-    case Verdict::kWait:
-      wait_for_memory(a, n, no_wait, bytes, judged.shut, lock);
-  }
-}
-
-void Governor::uncharge(uint32_t id, uint64_t n) {
-  uint64_t since = sleepers_.load(std::memory_order_relaxed) ? now_ns() : 0;
-  Lock lock(mutex_);
-  remove_pages(accounts_[id], n);
-  pump_freed(since);
-}
-
 // The wake-up of who waited for that is measured from the free on, the lock that it took included.
 void Governor::pump_freed(uint64_t since_ns) {
   freeing_since_ns_ = since_ns;
@@ -118,14 +36,6 @@ void Governor::pump_freed(uint64_t since_ns) {
 }
 
 uint64_t Governor::granted_now() const { return freeing_since_ns_ ? freeing_since_ns_ : now_ns(); }
-
-void Governor::remove_pages(Account& a, uint64_t n) {
-  last_free_ns_ = coarse_now_ns();
-  integrate(a, last_free_ns_);
-  a.held.fetch_sub(n, std::memory_order_relaxed);
-  held_ -= n;
-  publish_held(a, last_free_ns_);
-}
 
 PageIndex Governor::reserve_range(uint64_t n) {
   Lock lock(mutex_);
@@ -145,7 +55,7 @@ PageIndex Governor::hold_range(uint64_t n, uint32_t id, Stream stream, DeviceWor
 PageIndex Governor::try_hold_range(uint64_t n, uint32_t id, Stream stream, bool no_wait,
                                    DeviceWork& work) {
   Lock lock(mutex_);
-  Judged judged = judge(accounts_[id], n, no_wait, 0);
+  Judged judged = decide(accounts_[id], n, no_wait, 0);
   if (judged.verdict != Verdict::kGo) return kNoPage;
   PageIndex first = pool_.hold_range(n, id, stream, work);
   if (first != kNoPage) add_pages(accounts_[id], n, judged.over);

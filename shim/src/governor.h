@@ -5,38 +5,21 @@
 // heap's lock or the GIL held.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "../include/gpushare.h"
-#include "account.h"
-#include "allocation_log.h"
-#include "decisions.h"
-#include "fences.h"
-#include "forecast.h"
 #include "iteration_kinds.h"
-#include "pool.h"
-#include "safety.h"
-#include "telemetry.h"
-#include "waiter.h"
+#include "judge.h"
 
 namespace gpushare {
 
 constexpr uint64_t kMostHeadroomShare = 8;  // headroom is at most an eighth of the budget
-
-enum class Policy { kUnmanaged, kTemporal, kZico };
-// Who of those that wait at their doors goes first: who asked first; who has been granted the least
-// memory for the least time; whose rank is lowest.
-enum class Order { kFifo, kFair, kRanked };
 
 // A job that was copied out and has no room to come back; pages. Nought: it may have.
 struct Stranded {
@@ -54,7 +37,7 @@ struct PoolState {
   uint64_t cuts_given_up, cut_needs;  // smaller budgets that were taken back; for how many pages
 };
 
-class Governor {
+class Governor : private Judge {
   friend class Simulation;
 
  public:
@@ -180,57 +163,25 @@ class Governor {
   // start is planned until `end_ns`. `next_look`: when that is; kNotPredicted if none is.
   void look_at_doors();
   void look_at_doors_until(uint64_t end_ns);
-  uint64_t next_look() const;
+  using Judge::next_look;
   // `unhindered`: and none of the job's threads waits here.
   bool iterating_past_profile(uint32_t id, bool unhindered);
   std::string check();
 
  private:
-  enum class Verdict { kGo, kWait, kImpossible };
-  struct Judged {
-    Verdict verdict;
-    Shut shut = {};     // what it would wait for
-    bool over = false;  // beyond the claim
-  };
-  using Lock = std::unique_lock<std::mutex>;
-
   void make_ready(DeviceWork& work, size_t i, Stream stream);
   uint64_t map_some(DeviceWork& work, Stream stream);
 
-  uint64_t least_budget() const;
   void settle_budget();
   void want_budget(uint64_t pages);
-  bool cut_fits() const;
-  uint64_t planned_budget() const { return std::min(budget_, wanted_budget_); }
 
-  Judged judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
-  bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
-  uint64_t claim_of(const Account& a) const;
+  // What becomes of a step; what is promised to others may end by it.
+  Judged decide(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns);
   void note_first_graph(Account& a);
   void drop_leases();
   void trim_leases();
   void drop_leases_that_last();
-  uint64_t lease_for(const Account& a) const;
   void promise(Account& a, uint64_t held);
-  bool others_open(const Account& a) const;
-  bool others_live(const Account& a) const;
-  // What is left of it when the job is at its door.
-  uint64_t keeps(const Account& a) const;
-  // Whether the job could run by itself beside what the others keep, and `more` pages.
-  bool fits_beside_residues(const Account& a, uint64_t more) const;
-  // Whether each of the others could still run by itself; of two that are both away, each would
-  // keep the other one away for ever, so who comes back looks at `to_those_here` alone.
-  bool leaves_room(const Account& a, uint64_t n, bool to_those_here = false) const;
-  // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
-  // and nobody makes way for it.
-  bool has_a_place(const Waiter& w) const;
-  bool others_measured(const Account& a) const;
-  Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
-  Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns);
-  // Of the other jobs, among those in an iteration if there is one, who holds most.
-  uint32_t largest_other(const Account& a) const;
-  // The shared account and those of the jobs so far.
-  std::span<const Account> accounts() const { return {&accounts_[0], jobs_ + 1}; }
   bool try_charge_locked(uint32_t id, uint64_t n, bool no_wait);
   void add_pages(Account& a, uint64_t n, bool over);
   void remove_pages(Account& a, uint64_t n);
@@ -238,8 +189,6 @@ class Governor {
   void note_overrun(Account& a);
   [[noreturn]] void refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock,
                            bool interrupted = false);
-  uint64_t others_hold(const Account& a) const;  // pages of other jobs
-  std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   void wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut, Lock& lock);
   // Waiting in halves: who has no thread to sleep in (simulation.cpp) does the second one when the
   // waiter is done. come_to_door says whether there is something to wait for.
@@ -258,36 +207,8 @@ class Governor {
   void sleep(Waiter& w, Lock& lock);
   void release(Waiter& w);
 
-  // What keeps the job's door shut, if anything does; see openings.cpp.
-  Shut shut_by(const Account& a, Waiter* self) const;
-  Shut shut_by_others_waiting(const Account& a, const Waiter* self) const;
-  Shut shut_by_memory_waiters(bool only_saved) const;
-  Shut shut_beside_others(const Account& a, Waiter* self) const;
-  Shut shut_by_permits(const Account& a, Waiter* self) const;
-  bool lingers(const Account& o, const Account& a) const;
-  UnderWay progress_of(const Account& o) const;
-  std::vector<UnderWay> others_under_way(const Account& a) const;
-  const Forecast& forecast_of_next(const Account& a) const;
-  bool forecast_fits(const Account& a, Waiter* self) const;
-  uint64_t room_for_iterations(const Account& a) const;
-  uint64_t planned_wait(const Account& a) const;
-  uint64_t predicted_turn_wait(const Account& a, const Account& o) const;
-  uint64_t predicted_memory_wait(const Account& a, uint64_t n) const;
-  uint64_t permit_wait(const Account& a, const Account& o) const;
-  uint64_t planned_for(const Account& a, Shut shut) const;
   void plan_look(Waiter& w, Shut shut);
-  template <typename T>
-  T standing(const Account& a, T Account::*of) const;
-  int compare(const Account& a, const Account& b) const;
-  bool starts_apart(const Account& a, const Account& b) const;
-  bool take_turns(const Account& a, const Account& b) const;
-  bool had_the_last_turn(const Account& a) const;
-  bool keeps_turn(const Account& a) const;
-  bool waits_for_turn_of_another(const Account& a, const Account& newcomer) const;
-  bool has_quanta(int order) const;
-  std::vector<Waiter*> doors_in_order() const;
   void integrate(Account& a, uint64_t now_ns);
-  double least_granted(const Account& a) const;
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, uint64_t duration_ns, bool batch);
@@ -300,80 +221,24 @@ class Governor {
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);
-  bool is_asleep(const Account& a, uint64_t for_ns) const;
-  bool all_parked(uint32_t except, bool set_up_too) const;
-  enum class Stuck { kInIterations, kEverywhere, kBesideOthers };
-  bool stuck(Stuck where) const;
-  bool all_threads_wait(bool or_rest) const;
   void resolve_wedge();
 
-  bool is_told_to_stand_aside(const Account& a) const;
-  bool stands_aside(const Account& a) const;
   void send_aside();
-  bool has_room_to_return(const Account& a, uint64_t pages) const;
   void start_job(Account& a);
   void end_locked(Account& a);
-  uint64_t kept_by_nobody_here() const;
-  bool has_no_way_back(const Account& a) const;
   void note_stranded();
-  bool stands_still(const Account& a) const;
   bool send_away(Account& a);
   void come_back(Account& a);
-  bool can_leave(const Account& a) const;
-  bool may_leave(const Waiter& w) const;
-  bool would_help(const Waiter& w, uint64_t more) const;
-  uint64_t could_leave_for(const Waiter& w) const;
-  bool helps(const Waiter& w, bool with_others, bool only_for_room) const;
-  Waiter* find_leaver(bool only_for_room) const;
   bool copy_out(Account& a);
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
-  bool has_waiter(const Account& a) const;
-  bool wakes_away(const Account& a) const;
-  bool sleeps_away(const Account& a) const;
-  bool makes_room_for(const Account& a, uint64_t pages) const;
   void change_places();
   void note_moves(Account& a, uint64_t now);
-  bool waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const;
   Account* find_sleeper(const Waiter& w, uint64_t now);
   void make_way();
   void note_saved(const Account& a);
-  Verdict judge_return(const Account& a, uint64_t pages) const;
   bool try_return(Waiter& w);
   void bring_back();
-
-  std::mutex mutex_;
-  Device* device_;
-  Fences fences_;
-  Pool pool_;
-  Policy policy_;
-  uint64_t budget_, wanted_budget_;
-  const uint64_t least_headroom_;
-  uint64_t headroom_, held_ = 0, held_peak_ = 0;
-  uint64_t cuts_given_up_ = 0, cut_needs_ = 0;
-  std::vector<Account> accounts_{kAccounts};
-  uint32_t jobs_ = 0;
-  std::list<Waiter*> memory_waiters_, door_waiters_;
-  uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
-  uint32_t forks_ = 0;       // of its threads at once
-  std::atomic<bool> forking_{false};
-  std::condition_variable parked_changed_, changed_, looks_changed_;
-  uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see
-  uint64_t most_saved_ = 0;   // largest of the accounts' `saved` since it was last nought
-  uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
-  // What change_places saw last, and when it was otherwise.
-  uint64_t blocks_seen_ = 0, iterations_seen_ = 0, moved_ns_ = 0, ended_ns_ = 0;
-  Order order_ = Order::kFifo;
-  uint64_t quantum_ns_ = 0;
-  uint64_t split_ = Segments::kNone;
-  uint64_t aside_ = 0;
-  uint64_t openings_ = 0;
-  std::atomic<uint32_t> sleepers_{0};  // threads that wait here
-  uint64_t freeing_since_ns_ = 0;      // while memory that came back is given out to them; else 0
-  uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next
-  Telemetry* telemetry_;
-  AllocationLog log_;
-  DecisionLog decisions_;
 };
 
 }  // namespace gpushare

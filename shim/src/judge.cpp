@@ -13,26 +13,26 @@ constexpr uint64_t kLeaveNs =
     10000000000;  // an iteration waits this long for others at their doors
 }  // namespace
 
-uint64_t Governor::claim_of(const Account& a) const {
+uint64_t Judge::claim_of(const Account& a) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   if (!a.curve.known()) return held;
   uint32_t ordinal = a.recorder.ordinal();
   return std::max(held, a.iteration_kinds.claim(ordinal, a.curve.claim(ordinal)));
 }
 
-bool Governor::others_live(const Account& a) const {
+bool Judge::others_live(const Account& a) const {
   for (const Account& o : accounts())
     if (o.id && o.id != a.id && o.live_job()) return true;
   return false;
 }
 
-bool Governor::others_open(const Account& a) const {
+bool Judge::others_open(const Account& a) const {
   for (const Account& o : accounts())
     if (o.open && !o.saved && o.id != a.id) return true;
   return false;
 }
 
-bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const {
+bool Judge::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const {
   Open open[kAccounts];
   uint32_t count = 0;
   uint64_t all = held_ + n;
@@ -53,7 +53,7 @@ bool Governor::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t
 // Between a job's first iteration and the one that is measured it holds little and its need is not
 // known yet. A job that has come as far itself does not wait for that: each could wait for the
 // other.
-bool Governor::others_measured(const Account& a) const {
+bool Judge::others_measured(const Account& a) const {
   auto begun = [&](const Account& o) { return telemetry_->slot(o.id, kIterations) > 0; };
   for (const Account& o : accounts()) {
     if (!o.id || o.id == a.id) continue;
@@ -63,20 +63,20 @@ bool Governor::others_measured(const Account& a) const {
   return false;
 }
 
-uint64_t Governor::keeps(const Account& a) const {
+uint64_t Judge::keeps(const Account& a) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   return a.open && a.curve.known() ? std::min(held, a.curve.residue()) : held;
 }
 
 // Of a whole iteration, whatever part of one is still to come now: it is the next that must fit.
-bool Governor::fits_beside_residues(const Account& a, uint64_t more) const {
+bool Judge::fits_beside_residues(const Account& a, uint64_t more) const {
   uint64_t sum = more + std::max(keeps(a), a.curve.known() ? a.curve.claim(0) : 0);
   for (const Account& o : accounts())
     if (o.id != a.id) sum += keeps(o);
   return sum <= planned_budget();
 }
 
-bool Governor::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {
+bool Judge::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {
   for (const Account& o : accounts()) {
     if (!o.id || o.id == a.id || !o.live_job() || !o.curve.known()) continue;
     if (o.saved && (to_those_here || sleeps_away(o))) continue;
@@ -85,7 +85,7 @@ bool Governor::leaves_room(const Account& a, uint64_t n, bool to_those_here) con
   return true;
 }
 
-bool Governor::has_a_place(const Waiter& w) const {
+bool Judge::has_a_place(const Waiter& w) const {
   const Account& a = accounts_[w.id];
   if (w.pages == 0 && stands_aside(a)) return false;
   if (a.saved) return has_room_to_return(a, w.pages);
@@ -107,7 +107,7 @@ bool Governor::has_a_place(const Waiter& w) const {
   return sum + (w.pages ? largest_rise : 0) <= budget_;
 }
 
-uint32_t Governor::largest_other(const Account& a) const {
+uint32_t Judge::largest_other(const Account& a) const {
   const Account* found = nullptr;
   auto has = [](const Account& o) { return std::max(o.held.load(), o.lease); };
   for (const Account& o : accounts()) {
@@ -121,7 +121,7 @@ uint32_t Governor::largest_other(const Account& a) const {
 // What a job takes before its first iteration it may keep to its end: it must leave each job whose
 // need is known the room to run by itself, or wait until one ends. A need that is being measured is
 // waited for.
-Governor::Judged Governor::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) {
+Judge::Judged Judge::judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t before = telemetry_->slot(a.id, static_cast<Slot>(kWaitedNs + uint32_t{kMeasured} - 1));
   bool patient = waited_ns < kMeasureNs && before < kMeasureInAllNs;
   if (others_measured(a) && patient) return {Verdict::kWait, {kMeasured, largest_other(a)}};
@@ -137,46 +137,11 @@ Governor::Judged Governor::judge_set_up(const Account& a, uint64_t n, uint64_t w
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
 // be copied out when they are at their doors.
-Governor::Judged Governor::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
+Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
   if (!others_live(a) || !fits_alone || waited_ns >= kLeaveNs) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
-}
-
-Governor::Judged Governor::judge(Account& a, uint64_t n, bool no_wait, uint64_t waited_ns) {
-  uint64_t after = a.held.load(std::memory_order_relaxed) + n;
-  a.iteration_kinds.recognise(a.recorder);
-  if (a.open && after > claim_of(a)) a.iteration_kinds.mistaken();
-  trim_leases();
-  bool over = a.open && a.trusted() && after > claim_of(a);
-  if (after > a.limit) return {Verdict::kImpossible};
-  bool fits = held_ + n <= budget_;
-  if (!a.id) fits = fits && after + most_saved_ <= budget_;  // who was copied out must come back
-  if (policy_ == Policy::kUnmanaged || a.cancelled || !a.id)
-    return {fits ? Verdict::kGo : Verdict::kImpossible, {}, over};
-  bool alone = a.open && !others_open(a);
-  if (fits && alone && !no_wait && !over) promise(a, after);
-  if (fits && (no_wait || alone)) return {Verdict::kGo, {}, over};
-  if (no_wait) {
-    if (!others_live(a)) return {Verdict::kImpossible};
-    return {Verdict::kWait, {kClaims, largest_other(a)}};
-  }
-  if (!a.open) return judge_set_up(a, n, waited_ns);
-  if (!others_open(a)) return judge_alone(a, n, waited_ns);
-  if (over)
-    for (const Account& o : accounts())
-      if (o.overrunning && o.id != a.id) return {Verdict::kWait, {kOverran, o.id}};
-  uint64_t limit = over ? budget_ : budget_ - headroom_;
-  uint64_t claim = std::max(after, claim_of(a));
-  bool safe = safe_after(a, n, claim, limit);
-  if (!safe && over) {
-    drop_leases();
-    safe = safe_after(a, n, claim, limit);
-  }
-  if (!safe) return {Verdict::kWait, {kClaims, largest_other(a)}};
-  if (!over) promise(a, after);
-  return {Verdict::kGo, {}, over};
 }
 
 }  // namespace gpushare

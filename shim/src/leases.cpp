@@ -55,7 +55,7 @@ void Governor::drop_leases_that_last() {
 
 // Pages that the job is to be promised for the segment that it is in; 0: none. Who waits already
 // comes first.
-uint64_t Governor::lease_for(const Account& a) const {
+uint64_t Judge::lease_for(const Account& a) const {
   bool others =
       std::ranges::any_of(memory_waiters_, [&](const Waiter* w) { return w->id != a.id; });
   if (others || !a.trusted() || a.cancelled || wanted_budget_ < budget_) return 0;

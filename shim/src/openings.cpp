@@ -9,31 +9,14 @@ namespace gpushare {
 
 namespace {
 
-constexpr double kLeastShare = 16;  // of the budget, that an iteration counts for at least
-constexpr uint64_t kMoments = 64;   // of an iteration, that are told apart
+constexpr uint64_t kMoments = 64;  // of an iteration, that are told apart
 constexpr uint64_t kLingersNs =
     50000000;  // past an iteration's end; loading data is shorter mostly
 
-double pages_beyond(uint64_t held, uint64_t residue) {
-  return held > residue ? static_cast<double>(held - residue) : 0.0;
-}
-
 }  // namespace
 
-// Salus's fairness: memory times time, of what iterations were granted beyond the job's residue.
-void Governor::integrate(Account& a, uint64_t now_ns) {
-  if (!a.open || now_ns <= a.granted_at_ns) return;
-  uint64_t held = a.held.load(std::memory_order_relaxed);
-  uint64_t residue = a.curve.known() ? a.curve.residue() : 0;
-  double seconds = static_cast<double>(now_ns - a.granted_at_ns) * 1e-9;
-  // Who holds next to nothing takes time all the same, and would else be first for ever.
-  double least = std::max(1.0, static_cast<double>(budget_) / kLeastShare);
-  a.granted += std::max(pages_beyond(held, residue), least) * seconds;
-  a.granted_at_ns = now_ns;
-}
-
 // Where a newcomer starts, so that it does not have the device for itself until it has caught up.
-double Governor::least_granted(const Account& a) const {
+double Judge::least_granted(const Account& a) const {
   const Account* least = nullptr;
   for (const Account& o : accounts())
     if (o.id && o.id != a.id && o.live_job() && o.curve.known() && o.opening > 0 &&
@@ -45,7 +28,7 @@ double Governor::least_granted(const Account& a) const {
 // A set-up waits a while until others have been measured. Who is to be measured goes as the first
 // of those that wait for that, or whoever goes before it would pass them too.
 template <typename T>
-T Governor::standing(const Account& a, T Account::*of) const {
+T Judge::standing(const Account& a, T Account::*of) const {
   T first = a.*of;
   if (a.curve.known()) return first;
   for (const Waiter* w : memory_waiters_)
@@ -54,7 +37,7 @@ T Governor::standing(const Account& a, T Account::*of) const {
 }
 
 // Less than nought: `a` goes before `b`, whoever asked first.
-int Governor::compare(const Account& a, const Account& b) const {
+int Judge::compare(const Account& a, const Account& b) const {
   auto by = [&](auto of) {
     auto of_a = standing(a, of), of_b = standing(b, of);
     return (of_a > of_b) - (of_a < of_b);
@@ -65,38 +48,38 @@ int Governor::compare(const Account& a, const Account& b) const {
 
 // Whether `a` starts only where no iteration of `b` is open. The other way round it may be
 // different.
-bool Governor::starts_apart(const Account& a, const Account& b) const {
+bool Judge::starts_apart(const Account& a, const Account& b) const {
   const Permit& p = a.permit[b.id];
   return policy_ == Policy::kTemporal || (p.valid && p.made == kNever);
 }
 
-bool Governor::take_turns(const Account& a, const Account& b) const {
+bool Judge::take_turns(const Account& a, const Account& b) const {
   return starts_apart(a, b) && starts_apart(b, a);
 }
 
 // Of the jobs that it takes turns with, and itself.
-bool Governor::had_the_last_turn(const Account& a) const {
+bool Judge::had_the_last_turn(const Account& a) const {
   return a.opening > 0 && std::ranges::none_of(accounts(), [&](const Account& o) {
            return o.id != a.id && o.opening > a.opening && take_turns(a, o);
          });
 }
 
 // Whether the job may start once more although others wait for their turn.
-bool Governor::keeps_turn(const Account& a) const {
+bool Judge::keeps_turn(const Account& a) const {
   return had_the_last_turn(a) && now_ns() < a.turn_began_ns + quantum_ns_;
 }
 
 // Whether the job could not start now anyway, so that nobody passes it who takes no turns with it.
-bool Governor::waits_for_turn_of_another(const Account& a, const Account& newcomer) const {
+bool Judge::waits_for_turn_of_another(const Account& a, const Account& newcomer) const {
   return !take_turns(a, newcomer) && std::ranges::any_of(accounts(), [&](const Account& o) {
     return o.open && !o.saved && o.id != a.id && o.id != newcomer.id && take_turns(a, o);
   });
 }
 
 // A turn lasts for a quantum, whoever has been granted less meanwhile; a higher rank ends it.
-bool Governor::has_quanta(int order) const { return order == 0 || order_ == Order::kFair; }
+bool Judge::has_quanta(int order) const { return order == 0 || order_ == Order::kFair; }
 
-std::vector<Waiter*> Governor::doors_in_order() const {
+std::vector<Waiter*> Judge::doors_in_order() const {
   std::vector<Waiter*> doors(door_waiters_.begin(), door_waiters_.end());
   if (order_ != Order::kFifo)
     std::ranges::stable_sort(doors, [&](const Waiter* a, const Waiter* b) {
@@ -108,7 +91,7 @@ std::vector<Waiter*> Governor::doors_in_order() const {
 // First in first out, a job that has asked waits for at most one new iteration of each other job,
 // or a quantum of each where they take turns. Under the other orders it waits for those that go
 // before it, and who goes first by its rank waits for none.
-Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) const {
+Shut Judge::shut_by_others_waiting(const Account& a, const Waiter* self) const {
   const Account& last = accounts_[comes_again_];
   if (last.id && last.id != a.id && !stands_aside(last)) {
     int order = compare(last, a);
@@ -132,7 +115,7 @@ Shut Governor::shut_by_others_waiting(const Account& a, const Waiter* self) cons
   return {};
 }
 
-Shut Governor::shut_by_memory_waiters(bool only_saved) const {
+Shut Judge::shut_by_memory_waiters(bool only_saved) const {
   for (const Waiter* w : memory_waiters_)
     if ((accounts_[w->id].saved || !only_saved) && has_a_place(*w)) return {kMemoryFirst, w->id};
   for (const Account& o : accounts())
@@ -141,7 +124,7 @@ Shut Governor::shut_by_memory_waiters(bool only_saved) const {
 }
 
 // What iterations may hold together, beside what those who are in none keep.
-uint64_t Governor::room_for_iterations(const Account& a) const {
+uint64_t Judge::room_for_iterations(const Account& a) const {
   uint64_t budget = planned_budget(), taken = headroom_;
   for (const Account& o : accounts())
     if (!o.open && o.id != a.id) taken += o.held.load(std::memory_order_relaxed);
@@ -149,7 +132,7 @@ uint64_t Governor::room_for_iterations(const Account& a) const {
 }
 
 // How far the open iteration has come, of the kind that it probably is.
-UnderWay Governor::progress_of(const Account& o) const {
+UnderWay Judge::progress_of(const Account& o) const {
   uint32_t made = o.recorder.ordinal();
   uint64_t since = o.recorder.since(now_ns());
   const IterationKinds::Kind* kind = o.iteration_kinds.likely();
@@ -157,21 +140,21 @@ UnderWay Governor::progress_of(const Account& o) const {
               : under_way(o.forecast, o.curve, made, since);
 }
 
-std::vector<UnderWay> Governor::others_under_way(const Account& a) const {
+std::vector<UnderWay> Judge::others_under_way(const Account& a) const {
   std::vector<UnderWay> found;
   for (const Account& o : accounts())
     if (o.open && !o.saved && o.id != a.id) found.push_back(progress_of(o));
   return found;
 }
 
-const Forecast& Governor::forecast_of_next(const Account& a) const {
+const Forecast& Judge::forecast_of_next(const Account& a) const {
   const IterationKinds::Kind* kind = a.iteration_kinds.likely();
   return kind ? kind->forecast : a.forecast;
 }
 
 // Zico's time shift for any number of jobs. Frees come by the hundred in an iteration, and most of
 // them find everybody where the last one did.
-bool Governor::forecast_fits(const Account& a, Waiter* self) const {
+bool Judge::forecast_fits(const Account& a, Waiter* self) const {
   std::vector<UnderWay> running = others_under_way(a);
   const Forecast& next = forecast_of_next(a);
   uint64_t room = room_for_iterations(a);
@@ -188,7 +171,7 @@ bool Governor::forecast_fits(const Account& a, Waiter* self) const {
 }
 
 // How long until the iteration under way has come to the point that the job's permit names.
-uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
+uint64_t Judge::permit_wait(const Account& a, const Account& o) const {
   const Permit& permit = a.permit[o.id];
   if (!permit.valid || permit.made == 0) return 0;
   UnderWay there = under_way(o.forecast, o.curve, o.recorder.ordinal(), o.recorder.since(now_ns()));
@@ -200,7 +183,7 @@ uint64_t Governor::permit_wait(const Account& a, const Account& o) const {
 
 // How long until permits are forecast to let the job start, those under way going on at their pace;
 // kNotPredicted if it is for something else that it waits.
-uint64_t Governor::planned_wait(const Account& a) const {
+uint64_t Judge::planned_wait(const Account& a) const {
   std::vector<UnderWay> running = others_under_way(a);
   if (!a.forecast.known() || running.empty()) return kNotPredicted;
   uint64_t longest = 0, at_least = 0;
@@ -232,7 +215,7 @@ uint64_t Governor::planned_wait(const Account& a) const {
 // Whether the iteration has ended and the script does something else before it comes to its door:
 // it writes a checkpoint, or all that comes after the last one. It needs no more memory, so where
 // the job at the door has room beside what it still holds, nobody's turn waits for it.
-bool Governor::lingers(const Account& o, const Account& a) const {
+bool Judge::lingers(const Account& o, const Account& a) const {
   if (!o.at_door()) return false;
   uint64_t now = now_ns(), marked = o.marked_ns.load(std::memory_order_relaxed);
   uint64_t others = held_ - a.held.load(std::memory_order_relaxed);
@@ -243,7 +226,7 @@ bool Governor::lingers(const Account& o, const Account& a) const {
 // A permit says from which point of another's iteration on this one may start, and whether it must
 // be forecast to run through with all that are under way then. Where none lies ready the start is
 // not planned, only safe: no door waits for the scheduler.
-Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
+Shut Judge::shut_by_permits(const Account& a, Waiter* self) const {
   uint32_t by_forecast = 0;
   for (const Account& o : accounts()) {
     if (!o.open || o.saved || o.id == a.id) continue;
@@ -257,7 +240,7 @@ Shut Governor::shut_by_permits(const Account& a, Waiter* self) const {
   return {};
 }
 
-Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
+Shut Judge::shut_beside_others(const Account& a, Waiter* self) const {
   auto goes_on = [&](const Account& o) {
     return o.open && !o.saved && o.id != a.id && !lingers(o, a);
   };
@@ -272,7 +255,7 @@ Shut Governor::shut_beside_others(const Account& a, Waiter* self) const {
   return shut_by_permits(a, self);
 }
 
-Shut Governor::shut_by(const Account& a, Waiter* self) const {
+Shut Judge::shut_by(const Account& a, Waiter* self) const {
   if (policy_ == Policy::kUnmanaged || a.cancelled) return {};
   if (parked_for_ && parked_for_ != a.id) return {kForking, parked_for_};
   if (stands_aside(a)) return {kSetAside, largest_other(a)};

@@ -15,7 +15,7 @@ constexpr uint64_t kMixed = 0x9e3779b97f4a7c15;
 }  // namespace
 
 // Tells one thing to wait for, beside one set of open iterations, from another.
-uint64_t Governor::planned_for(const Account& a, Shut shut) const {
+uint64_t Judge::planned_for(const Account& a, Shut shut) const {
   uint64_t all = kMixed * shut.by + a.permit[shut.by].made;
   for (const Account& o : accounts())
     if (o.open && !o.saved && o.id != a.id) all = all * kMixed + o.opened_ns;
@@ -40,7 +40,7 @@ void Governor::plan_look(Waiter& w, Shut shut) {
   if (w.look_ns < looks_at_ns_) looks_changed_.notify_all();
 }
 
-uint64_t Governor::next_look() const {
+uint64_t Judge::next_look() const {
   uint64_t next = kNotPredicted;
   for (const Waiter* w : door_waiters_)
     if (w->plans && !accounts_[w->id].saved) next = std::min(next, w->look_ns);

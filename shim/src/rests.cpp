@@ -79,31 +79,31 @@ void Governor::end_wait_for_return(Waiter& w) {
 }
 
 // Whether each of the job's threads waits here or rests, and nothing computes for them.
-bool Governor::stands_still(const Account& a) const {
+bool Judge::stands_still(const Account& a) const {
   return a.threads == a.waiting_threads + a.resting && a.tasks == 0;
 }
 
 // Whether it has slept for so long at least.
-bool Governor::is_asleep(const Account& a, uint64_t for_ns) const {
+bool Judge::is_asleep(const Account& a, uint64_t for_ns) const {
   return stands_still(a) && a.moved_ns && now_ns() >= a.moved_ns + for_ns;
 }
 
-bool Governor::has_waiter(const Account& a) const {
+bool Judge::has_waiter(const Account& a) const {
   auto of_it = [&](const Waiter* w) { return w->id == a.id; };
   return std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it);
 }
 
 // Whether its memory is all that threads which have woken wait for.
-bool Governor::wakes_away(const Account& a) const {
+bool Judge::wakes_away(const Account& a) const {
   return a.saved && !a.abandoned && a.woken > 0 && !has_waiter(a);
 }
 
-bool Governor::sleeps_away(const Account& a) const {
+bool Judge::sleeps_away(const Account& a) const {
   return a.saved && a.woken == 0 && !has_waiter(a);
 }
 
 // Whether the job may leave for one that has `pages` to bring back.
-bool Governor::makes_room_for(const Account& a, uint64_t pages) const {
+bool Judge::makes_room_for(const Account& a, uint64_t pages) const {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   return a.live_job() && held_ - held + pages <= budget_ && can_leave(a);
 }
@@ -149,7 +149,7 @@ void Governor::note_moves(Account& a, uint64_t now) {
 // Whether the waiter would go on if `a` left, that has been asleep for long. A door may be shut
 // by an iteration that goes on, and ends; so may memory be kept from one under way, but not by who
 // waits for some itself.
-bool Governor::waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const {
+bool Judge::waits_for_sleeper(const Waiter& w, const Account& a, uint64_t now) const {
   const Account& waiting = accounts_[w.id];
   uint64_t patience = w.no_wait                      ? kAsleepForALockNs
                       : w.pages > 0 && !waiting.open ? kAsleepBesideSetUpNs

@@ -56,7 +56,7 @@ Simulation::Answer Simulation::hold(uint32_t id, uint64_t pages) {
   if (pages > held) {
     Governor::Lock lock(g.mutex_);
     uint64_t n = pages - held;
-    Governor::Judged judged = g.judge(a, n, false, 0);
+    Governor::Judged judged = g.decide(a, n, false, 0);
     switch (judged.verdict) {
       case Governor::Verdict::kImpossible:
         refusal_ = g.figures(a, n, n * page_bytes_);

@@ -9,14 +9,14 @@
 namespace gpushare {
 
 // Pages that no job which is still here will give back.
-uint64_t Governor::kept_by_nobody_here() const {
+uint64_t Judge::kept_by_nobody_here() const {
   uint64_t sum = 0;
   for (const Account& o : accounts())
     if (!o.id || !o.live_job()) sum += o.held.load(std::memory_order_relaxed);
   return sum;
 }
 
-bool Governor::has_no_way_back(const Account& a) const {
+bool Judge::has_no_way_back(const Account& a) const {
   bool wants_to = a.live_job() && (a.woken > 0 || has_waiter(a));
   uint64_t all = a.held.load(std::memory_order_relaxed) + a.saved;
   return a.saved > 0 && wants_to && kept_by_nobody_here() + all > budget_;

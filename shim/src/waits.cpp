@@ -141,8 +141,8 @@ void Governor::pump(bool for_permits) {
     // copied out comes back with the sampler.
     bool parked = a.saved || (parked_for_ && parked_for_ != w.id && !a.cancelled);
     Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
-    Judged judged =
-        parked ? Judged{Verdict::kWait, away} : judge(a, w.pages, w.no_wait, now_ns() - w.since_ns);
+    Judged judged = parked ? Judged{Verdict::kWait, away}
+                           : decide(a, w.pages, w.no_wait, now_ns() - w.since_ns);
     if (judged.verdict == Verdict::kWait) {
       w.reasons.note(judged.shut, now_ns);
       ++it;
@@ -178,7 +178,7 @@ void Governor::pump(bool for_permits) {
   }
 }
 
-std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) const {
+std::string Judge::figures(const Account& a, uint64_t n, uint64_t bytes) const {
   double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
@@ -202,7 +202,7 @@ std::string Governor::figures(const Account& a, uint64_t n, uint64_t bytes) cons
   return text;
 }
 
-uint64_t Governor::others_hold(const Account& a) const {
+uint64_t Judge::others_hold(const Account& a) const {
   uint64_t rest = held_ - a.held.load(std::memory_order_relaxed);
   return a.id ? rest - accounts_[0].held.load(std::memory_order_relaxed) : rest;
 }
@@ -231,7 +231,7 @@ void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock, bool i
 // Whether nothing that is under way can make room: every open iteration waits for memory, or every
 // job waits for something, but for one that sleeps and holds nothing, or (kBesideOthers) that is in
 // no iteration, or asleep in it.
-bool Governor::stuck(Stuck where) const {
+bool Judge::stuck(Stuck where) const {
   if (parked_for_) return false;
   bool any = false;
   for (const Account& a : accounts()) {
@@ -249,7 +249,7 @@ bool Governor::stuck(Stuck where) const {
 
 // Whether each thread of each job waits here. One that rests may wake and free something, though
 // what it waits for is mostly one that waits here.
-bool Governor::all_threads_wait(bool or_rest) const {
+bool Judge::all_threads_wait(bool or_rest) const {
   return std::ranges::all_of(accounts(), [&](const Account& a) {
     if (!a.id || !a.live_job()) return true;
     return or_rest ? stands_still(a) : a.threads == a.waiting_threads;
