@@ -8,6 +8,11 @@ namespace {
 constexpr uint32_t kGrowAfter = 64;  // batches in a row that nobody wanted while they were open
 }
 
+CaptureUnderWay::CaptureUnderWay(uint32_t account)
+    : DeviceFailure(
+          "memory that a job has freed can't be passed on while that job captures a CUDA graph"),
+      by(account) {}
+
 Fences::Fences(Device* device, uint32_t accounts, uint64_t budget_bytes)
     : device_(device),
       asynchronous_(device->asynchronous()),
@@ -75,9 +80,7 @@ void Fences::close_locked(Account& a) {
 
 // Somebody wants what is in the open batch: batches are too large for how much memory there is.
 void Fences::close_early(Account& a) {
-  if (capturing(a))
-    throw DeviceFailure(
-        "memory that a job has freed can't be passed on while that job captures a CUDA graph");
+  if (capturing(a)) throw CaptureUnderWay(static_cast<uint32_t>(&a - of_.data()));
   close_locked(a);
   counters_.closed_early.fetch_add(1, std::memory_order_relaxed);
   a.closed_in_time = 0;

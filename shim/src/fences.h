@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -24,6 +25,13 @@
 namespace gpushare {
 
 using Batch = uint64_t;  // of an account, counted from 1; 0 has always passed
+
+// Memory that an account has freed can't be passed on now: the account captures a CUDA graph, and
+// an event that is recorded on a stream meanwhile would become part of it.
+struct CaptureUnderWay : DeviceFailure {
+  explicit CaptureUnderWay(uint32_t by);
+  uint32_t by;
+};
 
 class Fences {
  public:
@@ -75,10 +83,13 @@ class Fences {
   void poll_all();
 
   // Makes `waiter` wait on the device for what the batch waits for: for so many events. Closes an
-  // open batch. Throws DeviceFailure, also if the account captures a graph.
+  // open batch. Throws DeviceFailure; CaptureUnderWay if the account captures a graph.
   uint64_t wait(Stream waiter, uint32_t account, Batch batch);
   // The same on the CPU. False if the batch has passed already.
   bool finish(uint32_t account, Batch batch);
+
+  // That others wait for a capture to end; to be set before there are any.
+  std::chrono::nanoseconds longest_capture = std::chrono::seconds(10);
 
   struct Counters {
     std::atomic<uint64_t> events{0}, device_waits{0}, cpu_waits{0}, closed_early{0};

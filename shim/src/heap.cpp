@@ -3,12 +3,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "gil.h"
 #include "heap_blocks.h"
 
 namespace gpushare {
+
+namespace {
+constexpr auto kBetweenTries = std::chrono::milliseconds(1);
+}
 
 PageMap::PageMap(uint64_t pages) : spans_(new std::atomic<Span*>[pages]()) {}
 
@@ -72,10 +78,38 @@ void Heap::count_free(uint64_t bytes, Lies lies) {
 void Heap::count_reserved(int64_t bytes) { add(counts_.reserved, bytes); }
 
 Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
+  try {
+    return try_allocate(bytes, no_wait, persistent);
+  } catch (const CaptureUnderWay& capture) {
+    if (capture.by == account_) throw;  // it does not end while this thread waits here
+  }
+  return allocate_after_capture(bytes, no_wait, persistent);
+}
+
+__attribute__((always_inline)) inline Heap::Allocation Heap::try_allocate(uint64_t bytes,
+                                                                          bool no_wait,
+                                                                          bool persistent) {
   Allocation made = allocate_any(bytes, no_wait, persistent);
   if (!unsettled_.load(std::memory_order_acquire)) return made;
   settle_for(made);
   return made;
+}
+
+// What was taken in vain has been given up each time.
+Heap::Allocation Heap::allocate_after_capture(uint64_t bytes, bool no_wait, bool persistent) {
+  auto end = std::chrono::steady_clock::now() + governor_->fences().longest_capture;
+  ++counts_.cpu_waits;
+  for (;;) {
+    {
+      GilReleased released;
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+    try {
+      return try_allocate(bytes, no_wait, persistent);
+    } catch (const CaptureUnderWay& capture) {
+      if (capture.by == account_ || std::chrono::steady_clock::now() >= end) throw;
+    }
+  }
 }
 
 Heap::Allocation Heap::allocate_any(uint64_t bytes, bool no_wait, bool persistent) {

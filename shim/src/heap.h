@@ -120,6 +120,8 @@ class Heap {
   static constexpr int kTooSmall = 64;                      // looked at in vain, in the first list
   static constexpr uint32_t kNewPage = 2, kPinnedPage = 3;  // costs of a place, see weigh()
 
+  Allocation try_allocate(uint64_t bytes, bool no_wait, bool persistent);
+  Allocation allocate_after_capture(uint64_t bytes, bool no_wait, bool persistent);
   Allocation allocate_small(uint64_t bytes, bool no_wait);
   Allocation allocate_any(uint64_t bytes, bool no_wait, bool persistent);
   void* allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab);

@@ -1,7 +1,9 @@
 // Pages whose work on the device could not be done, so that who held them leaves them without
 // having used them: whoever gets their memory waits for who did use it, and no memory is lost.
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "../src/devices/cuda.h"
@@ -28,6 +30,7 @@ struct World {
   World(const Driver& driver, uint64_t seed, uint64_t addresses = kAddresses)
       : driver(driver), device(start(driver, seed), 0), addresses(addresses) {
     CHECK(telemetry.open(-1));
+    g.fences().longest_capture = {};
     for (uint32_t i = 0; i < 3; ++i) {
       CHECK(g.begin_job(0) == static_cast<int32_t>(i + 1));
       driver.check(driver.cuStreamCreate(&streams[i], CU_STREAM_DEFAULT), "cuStreamCreate");
@@ -192,6 +195,50 @@ void nothing_is_left_to_be_done(const Driver& driver, uint64_t seed) {
   w.finish();
 }
 
+// Who wants the memory meanwhile is not refused: it waits until the capture has ended.
+void others_wait_for_its_end(const Driver& driver, uint64_t seed, uint64_t region_pages) {
+  World w(driver, seed);
+  w.g.fences().longest_capture = std::chrono::hours(1);
+  {
+    Heap first = w.heap(1, region_pages), second = w.heap(2, region_pages);
+    void* p = first.allocate(kPages * kPage, false, false).address;
+    write(w.streams[0], p, kPages * kPage, 11);
+    free(w, first, p);
+    first.trim();
+    w.begin_capture(1);
+    std::thread other([&] {
+      void* q = second.allocate(kPages * kPage, false, false).address;
+      write(w.streams[1], q, kPages * kPage, 22);
+      free(w, second, q);
+      second.trim();
+    });
+    uint64_t tries = fake_cuda_calls("cuStreamIsCapturing") + 3;
+    while (fake_cuda_calls("cuStreamIsCapturing") < tries) std::this_thread::yield();
+    w.end_capture(1);
+    other.join();
+    CHECK(w.g.account(2).cpu_waits == 1);
+  }
+  w.finish();
+}
+
+// What a thread captures itself does not end while it waits, so it is told at once.
+void nobody_waits_for_its_own(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  w.g.fences().longest_capture = std::chrono::hours(1);
+  {
+    Heap heap = w.heap(1, 16);
+    void* p = heap.allocate(kPages * kPage, false, false).address;
+    write(w.streams[0], p, kPages * kPage, 11);
+    free(w, heap, p);
+    heap.trim();
+    w.begin_capture(1);
+    Heap beside(&w.g, &w.map, 1, w.handles[1], 0, 16 * kPage);
+    CHECK(refused_for_the_capture(beside, kPages * kPage));
+    w.end_capture(1);
+  }
+  w.finish();
+}
+
 // Nothing lies where it could not be mapped, and who tries again has it mapped.
 void what_could_not_be_mapped_is_not_there(const Driver& driver, uint64_t seed,
                                            uint64_t region_pages) {
@@ -290,6 +337,9 @@ int main() {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     who_tries_again_waits_too(driver, seed, kPages);
     who_tries_again_waits_too(driver, seed, 4 * kPages);
+    others_wait_for_its_end(driver, seed, kPages);
+    others_wait_for_its_end(driver, seed, 4 * kPages);
+    nobody_waits_for_its_own(driver, seed);
     what_was_used_is_not_left_as_unused(driver, seed);
     nothing_is_left_to_be_done(driver, seed);
     what_could_not_be_mapped_is_not_there(driver, seed, kPages);

@@ -345,6 +345,9 @@ MUTANTS = [
     ("cuda_faults", "foreign.cpp", "    pending_.merge(std::move(work));\n", ""),
     ("cuda_faults", "pool.cpp", "  if (m.create) frames_.remove(m.frame);\n", ""),
     ("cuda_given_up", "heap.cpp", "stream_, true, &work);", "stream_, true);"),
+    ("cuda_given_up", "heap.cpp", "    if (capture.by == account_) throw;", ""),
+    ("cuda_given_up", "heap.cpp", " || std::chrono::steady_clock::now() >= end) throw;", ") throw;"),
+    ("cuda_given_up", "heap.cpp", "std::chrono::steady_clock::now() >= end) throw;", "true) throw;"),
     ("cuda_given_up", "regions.cpp", "stream_, false, &undone);", "stream_, false);"),
     (
         "cuda_given_up",
