@@ -27,7 +27,8 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         importing, parked, pid = None, False, -1
         try:
             # What a signal's handler raises may come before each of these lines.
-            importing = imports.lock_imports()
+            with shim.awaiting_fork(job.account):  # whoever has the lock may wait for this job to be parked
+                importing = imports.lock_imports()
             parked = True
             if not shim.park_others(job.account, _LONGEST_PARK_NS):
                 # The other job is in one very long iteration. Forking now is what plain python does all the time

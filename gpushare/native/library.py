@@ -150,6 +150,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_wait_change": (_U64, (_U64, _U64)),
     "gs_park_others": (ctypes.c_int, (_I32, _U64)),
     "gs_unpark_others": (None, (_I32,)),
+    "gs_await_fork": (None, (_I32, ctypes.c_int)),
     "gs_trim": (None, (_I32,)),
     "gs_owner": (_I32, (_PTR,)),
     "gs_graph_seen": (ctypes.c_int, ()),

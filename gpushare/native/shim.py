@@ -196,6 +196,16 @@ def park_others(account: int, timeout_ns: int) -> bool:
     return bool(lib().gs_park_others(account, timeout_ns))
 
 
+@contextmanager
+def awaiting_fork(account: int) -> Iterator[None]:
+    """In it the job counts as parked: it is about to fork, and waits until no other job does."""
+    lib().gs_await_fork(account, 1)
+    try:
+        yield
+    finally:
+        lib().gs_await_fork(account, 0)
+
+
 def unpark_others(account: int) -> None:
     """Let the jobs go on that `park_others` holds."""
     lib().gs_unpark_others(account)

@@ -220,6 +220,9 @@ GS_EXPORT uint64_t gs_wait_change(uint64_t seen, uint64_t timeout_ns);
 // after timeout_ns; 1 if all are parked, 0 after the timeout. They stay until unpark.
 GS_EXPORT int gs_park_others(gs_account job, uint64_t timeout_ns);
 GS_EXPORT void gs_unpark_others(gs_account job);
+// The calling thread is about to fork, and waits until no other job's does, from now on or no
+// longer: it is as if it were parked.
+GS_EXPORT void gs_await_fork(gs_account job, int waits);
 
 // Memory. Throws a std::exception (C++) out of memory; never returns null for bytes > 0. Where the
 // pool is a GPU's, `device` -1 means the host's memory, which comes from the system; an account 0

@@ -149,6 +149,11 @@ int gs_park_others(gs_account job, uint64_t timeout_ns) {
   return r->governor().park_others(static_cast<uint32_t>(job), timeout_ns);
 }
 
+void gs_await_fork(gs_account job, int waits) {
+  if (Runtime* r = active(); r && is_job(job))
+    r->governor().await_turn_to_fork(static_cast<uint32_t>(job), waits != 0);
+}
+
 void gs_unpark_others(gs_account job) {
   if (Runtime* r = active(); r && is_job(job))
     r->governor().unpark_others(static_cast<uint32_t>(job));

@@ -35,6 +35,18 @@ void Governor::stop_for_fork(uint32_t id) {
   --a.waiting_threads, --a.woken;
 }
 
+void Governor::await_turn_to_fork(uint32_t id, bool waits) {
+  GilReleased released;
+  Lock lock(mutex_);
+  Account& a = accounts_[id];
+  if (waits) {
+    ++a.waiting_threads, ++a.woken;
+    return parked_changed_.notify_all();
+  }
+  parked_changed_.wait(lock, [&] { return !a.away; });
+  --a.waiting_threads, --a.woken;
+}
+
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   GilReleased released;
   uint64_t start = now_ns();

@@ -151,6 +151,9 @@ class Governor : private Judge {
   // still setting up stops at its next allocation; if it makes none for a while it computes nothing
   // that a child could hang on.
   bool park_others(uint32_t id, uint64_t timeout_ns);
+  // A thread of the job that is about to fork waits for something that another one of them may
+  // have in hand while it parks the others: until it says that it no longer does, it is parked.
+  void await_turn_to_fork(uint32_t id, bool waits);
   bool forking() const { return forking_.load(std::memory_order_relaxed); }
   void stop_for_fork(uint32_t id);
   void unpark_others(uint32_t id);

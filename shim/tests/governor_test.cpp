@@ -337,6 +337,23 @@ void two_forks_of_a_job_at_once() {
   CHECK(!w.governor.forking());
 }
 
+// It waits for what the one that forks has in hand, in its own iteration, so it computes nothing.
+void a_fork_does_not_wait_for_who_is_about_to_fork() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job two{w, 2};
+  w.governor.mark(2);
+  w.governor.pass_door(2);
+  two.take();
+  w.governor.await_turn_to_fork(2, true);
+  CHECK(w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  w.governor.await_turn_to_fork(2, false);
+  CHECK(!w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  two.give();
+}
+
 // A job that has slept for long in its iteration does not wake in just that moment.
 void a_fork_does_not_wait_for_who_sleeps() {
   World w(Policy::kZico, 40);
@@ -743,6 +760,7 @@ int main() {
   a_fork_parks_the_others();
   two_forks_of_a_job_at_once();
   a_fork_stops_a_set_up();
+  a_fork_does_not_wait_for_who_is_about_to_fork();
   a_fork_does_not_wait_for_who_sleeps();
   waking_is_quick();
   a_set_up_leaves_the_others_their_room();

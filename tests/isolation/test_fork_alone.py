@@ -4,6 +4,7 @@ import io
 import threading
 import types
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -60,6 +61,25 @@ def test_what_the_fork_raises_lets_them_go_on_too(calls: list[str], monkeypatch:
     with pytest.raises(BlockingIOError):
         fork.guarded(fails, int)()
     assert calls == ["unpark 3"] and can_import_elsewhere()
+
+
+def test_who_waits_for_the_lock_is_as_if_parked(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def awaiting(account: int) -> Iterator[None]:
+        calls.append(f"awaits {account}")
+        assert can_import_elsewhere()
+        yield
+        assert not can_import_elsewhere()
+        calls.append("no longer")
+
+    def park(account: int, timeout_ns: int) -> bool:
+        calls.append(f"park {account}")
+        return True
+
+    monkeypatch.setattr(shim, "awaiting_fork", awaiting)
+    monkeypatch.setattr(shim, "park_others", park)
+    assert fork.guarded(lambda: 7, int)() == 7
+    assert calls == ["awaits 3", "no longer", "park 3", "unpark 3"]
 
 
 def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,7 @@ MUTANTS = [
     ("aside", "budget.cpp", " && !stands_aside(a)", ""),
     ("aside", "rests.cpp", "aside_ &= ~(uint64_t{1} << away);", ""),
     ("governor", "budget.cpp", "wanted_budget_ < budget_ && !cut_fits()", "false"),
+    ("governor", "forks.cpp", "    ++a.waiting_threads, ++a.woken;\n    return", "    return"),
     ("governor", "openings.cpp", "budget = planned_budget(), reserve", "budget = budget_, reserve"),
     ("governor", "budget.cpp", "  pool_.set_budget(budget_);\n", ""),
     ("heap", "placing.cpp", "if (persistent && others) place.cost += kPinnedPage;", ""),
