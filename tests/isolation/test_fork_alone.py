@@ -4,7 +4,7 @@ import io
 import threading
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
@@ -16,6 +16,7 @@ from gpushare.native import shim
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     made: list[str] = []
     monkeypatch.setattr(shim, "unpark_others", lambda account: made.append(f"unpark {account}"))
+    monkeypatch.setattr(shim, "awaiting_fork", lambda account: nullcontext())
     streams = io.StringIO(), io.StringIO(), io.StringIO()
     context.bind(
         context.JobContext("forks", 3, [], [], types.ModuleType("__main__"), *streams, {}, made.append)
