@@ -9,6 +9,11 @@
 
 namespace gpushare {
 
+bool DeviceWork::is_for(PageIndex page) const {
+  return std::ranges::find(mappings, page, &Mapping::page) != mappings.end() ||
+         std::ranges::find(unready, page) != unready.end();
+}
+
 void DeviceWork::wait_for(uint32_t account, Batch batch) {
   auto known = std::ranges::find(waits, account, &Fence::account);
   if (known == waits.end())

@@ -26,6 +26,7 @@ struct DeviceWork {
   std::vector<PageIndex> unready;       // for whose memory the waits are
 
   bool empty() const { return mappings.empty() && waits.empty(); }
+  bool is_for(PageIndex page) const;
   // Whether Governor::perform will, for this stream.
   bool waits_on_cpu(Stream stream) const {
     return !before_unmapping.empty() || (stream == Fences::kGone && !waits.empty());

@@ -32,15 +32,25 @@ void Heap::settle(std::unique_lock<std::mutex>& turn) {
   if (pending_.empty()) unsettled_.store(false, std::memory_order_release);
 }
 
-// Whether the block lies on a page that is not ready.
+// Whether the block, or the slab that it is part of, lies on a page that is not ready: so nothing
+// of a slab is handed out, nor given back, while somebody else is at work on one of its pages.
 bool Heap::is_pending(const Allocation& made) {
   std::lock_guard lock(mutex_);
-  const Pool& pool = governor_->pool();
-  PageIndex first = pool.index(made.address);
-  PageIndex last = pool.index(static_cast<char*>(made.address) + made.bytes - 1);
+  auto [first, last] = pages_under(made);
   auto lies_on = [&](PageIndex page) { return page >= first && page <= last; };
   return std::ranges::any_of(pending_.mappings, lies_on, &DeviceWork::Mapping::page) ||
          std::ranges::any_of(pending_.unready, lies_on);
+}
+
+// First and last page of an extent, or of the block in a region. With the lock in hand.
+std::pair<PageIndex, PageIndex> Heap::pages_under(const Allocation& made) const {
+  PageIndex first = governor_->pool().index(made.address);
+  const Span* span = map_->find(first);
+  if (span->bytes) return {span->first, span->first + span->pages - 1};
+  const char* address = static_cast<const char*>(made.address);
+  const Block* b = span->region->at[static_cast<uint64_t>(address - span->region->base) / kGranule];
+  auto [from, to] = pages_of(b->first, b->granules);
+  return {span->first + from, span->first + to};
 }
 
 // Before a block is handed out. Who waits for the turn, or for the device, must not have the GIL in
@@ -67,6 +77,7 @@ void Heap::settle_for(const Allocation& made) {
         release_now(made.address, span, true);
         std::lock_guard lock(mutex_);
         drop_empty();
+        drop_unready();
       }
     }
     if (turn.owns_lock()) turn.unlock();

@@ -80,8 +80,7 @@ void Heap::count_reserved(int64_t bytes) { add(counts_.reserved, bytes); }
 Heap::Allocation Heap::allocate(uint64_t bytes, bool no_wait, bool persistent) {
   try {
     return try_allocate(bytes, no_wait, persistent);
-  } catch (const CaptureUnderWay& capture) {
-    if (capture.by == account_) throw;  // it does not end while this thread waits here
+  } catch (const CaptureUnderWay&) {
   }
   return allocate_after_capture(bytes, no_wait, persistent);
 }
@@ -95,7 +94,8 @@ __attribute__((always_inline)) inline Heap::Allocation Heap::try_allocate(uint64
   return made;
 }
 
-// What was taken in vain has been given up each time.
+// What was taken in vain has been given up each time. The account's own capture does not end while
+// this thread waits here.
 Heap::Allocation Heap::allocate_after_capture(uint64_t bytes, bool no_wait, bool persistent) {
   auto end = std::chrono::steady_clock::now() + governor_->fences().longest_capture;
   ++counts_.cpu_waits;

@@ -152,9 +152,11 @@ class Heap {
   void settle(std::unique_lock<std::mutex>& turn);
   void settle_for(const Allocation& made);
   bool is_pending(const Allocation& made);
+  std::pair<PageIndex, PageIndex> pages_under(const Allocation& made) const;
   void leave(PageIndex first, uint64_t n);
   void drop_empty();
   void drop_kept();
+  void drop_unready();
   // With the lock in hand.
   void count_allocation(uint64_t bytes, Lies lies);
   void count_free(uint64_t bytes, Lies lies);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <utility>
 
 namespace gpushare {
 
@@ -100,7 +101,7 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
   else
     use_idle(f, page, account, stream, work);
   p.frame = f;
-  p.stale = false;
+  stale_ -= std::exchange(p.stale, false);
   if (!aliases_) return;
   work.mappings.push_back({page, f, create, unmap});
   ++counters_.mapped;
@@ -183,6 +184,7 @@ void Pool::unplace(const DeviceWork::Mapping& m) {
   Page& page = page_[m.page];
   page.frame = kNoFrame;
   page.stale = m.unmap;
+  stale_ += m.unmap;
   mark_unused(page);
   frames_.set_page(m.frame, kNoPage);
   frames_.release(m.frame);
@@ -231,7 +233,19 @@ void Pool::set_budget(uint64_t pages) {
   trim();
 }
 
+// What lies there would keep its memory though the frame is gone.
+void Pool::unmap_stale() {
+  for (PageIndex p = 0; p < address_pages_; ++p) {
+    Page& page = page_[p];
+    if (!page.stale || page.use == Use::kHeld || !passed(page)) continue;
+    device_->unmap(address(p));
+    page.stale = false;
+    --stale_;
+  }
+}
+
 void Pool::trim() {
+  if (stale_) unmap_stale();
   if (frames_.count() <= budget_pages_) return;
   settle();
   if (aliases_) return destroy_some(std::min(frames_.count() - budget_pages_, kAtOnce));

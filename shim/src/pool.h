@@ -153,6 +153,7 @@ class Pool {
   void leave(PageIndex page);
   void unplace(const DeviceWork::Mapping& mapping);
   void mark_unused(Page& page);
+  void unmap_stale();
   void destroy(Frame f);
   void destroy_some(uint64_t n);
   void do_now(const DeviceWork& work);
@@ -172,7 +173,7 @@ class Pool {
   // Held pages of each account that can't stay as they are: saved, or given up unused.
   std::vector<uint64_t> unlike_ = std::vector<uint64_t>(kNobody);
   PoolCounters counters_;
-  uint64_t looks_ = 0;
+  uint64_t looks_ = 0, stale_ = 0;
 };
 
 }  // namespace gpushare

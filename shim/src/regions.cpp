@@ -97,6 +97,19 @@ void Heap::vacate(Block* b) {
   leave(r->span.first + begin, end - begin);
 }
 
+// An arena keeps its pages, but not those that no block lies on and that could not be made ready:
+// the job may come to be copied out.
+void Heap::drop_unready() {
+  if (!arena_ || pending_.empty()) return;
+  for (Region* r : regions_)
+    for (uint32_t p = 0; p < r->span.pages; ++p) {
+      Region::Page& page = r->pages[p];
+      if (!page.held || page.blocks || !pending_.is_for(r->span.first + p)) continue;
+      page.held = false;
+      leave(r->span.first + p, 1);
+    }
+}
+
 // What an arena kept is given up.
 void Heap::drop_kept() {
   for (Region* r : regions_)

@@ -171,6 +171,53 @@ void what_was_used_is_not_left_as_unused(const Driver& driver, uint64_t seed) {
   w.finish();
 }
 
+// Nor is a block of a slab handed out that lies on a page that is ready, as long as others of the
+// slab are not: who frees it might give those back while somebody is at work on them.
+void a_slab_is_ready_as_a_whole(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  {
+    Heap first = w.heap(1, 16), second = w.heap(2, 16);
+    void* own = second.allocate(kPage - (32 << 10), false, true).address;
+    void* theirs = first.allocate(3 * kPage, false, false).address;
+    write(w.streams[0], theirs, 3 * kPage, 11);
+    free(w, first, theirs);
+    first.trim();
+    w.begin_capture(1);
+    CHECK(refused_for_the_capture(second, 512));
+    CHECK(w.held() == 1);
+    w.end_capture(1);
+    void* small = second.allocate(512, false, false).address;
+    CHECK(static_cast<char*>(small) == static_cast<char*>(own) + kPage - (32 << 10));
+    free(w, second, small);
+    free(w, second, own);
+    second.trim();
+  }
+  w.finish();
+}
+
+// Nor does an arena keep what it could not use, although it gives back nothing else.
+void an_arena_keeps_no_page_that_is_not_ready(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  {
+    Heap first = w.heap(1, 16), graphs(&w.g, &w.map, 2, w.handles[1], 1, 16 * kPage);
+    void* theirs = first.allocate(3 * kPage, false, false).address;
+    write(w.streams[0], theirs, 3 * kPage, 11);
+    void* own = graphs.allocate(kPage, false, false).address;
+    free(w, first, theirs);
+    first.trim();
+    w.begin_capture(1);
+    CHECK(refused_for_the_capture(graphs, 2 * kPage));
+    CHECK(w.held() == 1);
+    w.end_capture(1);
+    CHECK_EMPTY(graphs.check());
+    free(w, graphs, graphs.allocate(2 * kPage, false, false).address);
+    CHECK(w.held() == 3);
+    free(w, graphs, own);
+    graphs.dissolve();
+  }
+  w.finish();
+}
+
 // After the failure the heap has nothing to settle: it asks the device for nothing more.
 void nothing_is_left_to_be_done(const Driver& driver, uint64_t seed) {
   World w(driver, seed);
@@ -320,10 +367,37 @@ void addresses_in_use_are_left_as_they_are(const Driver& driver, uint64_t seed) 
   w.unhold(2, old, 2, true);
   w.unhold(1, now, 2, false);
   w.finish();
-  // Nor is it as if something still lay there once all is gone.
+  // Nor is it as if something still lay there once all is gone, nor is any memory kept by it.
   w.g.fences().finish(2, w.g.fences().open(2));
-  w.g.set_budget(2);
-  w.g.set_budget(kPages);
+  CHECK_EMPTY(w.g.set_budget(2));
+  CHECK(fake_cuda_read_counters().bytes_held == w.g.pool().backed() * kPage);
+  CHECK_EMPTY(w.g.set_budget(3));
+  CHECK(w.take(2, 2) == old);
+  w.unhold(2, old, 2, true);
+  w.finish();
+}
+
+// What still lies at an address keeps its memory, so it is taken away once nobody uses it there.
+void nothing_keeps_memory_that_is_gone(const Driver& driver, uint64_t seed) {
+  World w(driver, seed, 6);
+  PageIndex idle = w.take(3, 2), old = w.take(1, 2);
+  write(w.streams[0], w.g.pool().address(old), 2 * kPage, 11);
+  w.unhold(1, old, 2, false);
+  PageIndex now = w.take(1, 2);
+  w.unhold(3, idle, 2, false);
+  w.g.fences().finish(3, w.g.fences().open(3));
+  w.g.release_range(old, 2);
+  w.begin_capture(1);
+  DeviceWork work;
+  CHECK(w.hold(2, 2, work) == old && w.fails(work, 2));
+  w.unhold(2, old, 2, true, &work);
+  w.end_capture(1);
+  w.unhold(1, now, 2, false);
+  w.g.fences().finish(1, w.g.fences().open(1));
+  CHECK_EMPTY(w.g.set_budget(1));
+  w.g.tick();
+  CHECK(w.g.pool().backed() == 1 && fake_cuda_read_counters().bytes_held == kPage);
+  CHECK_EMPTY(w.g.set_budget(3));
   CHECK(w.take(2, 2) == old);
   w.unhold(2, old, 2, true);
   w.finish();
@@ -341,7 +415,10 @@ int main() {
     others_wait_for_its_end(driver, seed, 4 * kPages);
     nobody_waits_for_its_own(driver, seed);
     what_was_used_is_not_left_as_unused(driver, seed);
+    a_slab_is_ready_as_a_whole(driver, seed);
+    an_arena_keeps_no_page_that_is_not_ready(driver, seed);
     nothing_is_left_to_be_done(driver, seed);
+    nothing_keeps_memory_that_is_gone(driver, seed);
     what_could_not_be_mapped_is_not_there(driver, seed, kPages);
     what_could_not_be_mapped_is_not_there(driver, seed, 4 * kPages);
     what_is_given_up_has_been_read(driver, seed);
