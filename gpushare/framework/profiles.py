@@ -93,9 +93,10 @@ def take(job: context.JobContext, page_bytes: int) -> dict[str, Any] | None:
     solo_ns = progress.solo_ns if progress else curve.time_ns[-1]
     felt, found = _felt(), shares.of(job)
     times = _times(curve, doors.kinds_get(job.account))
-    if found:
-        known_ns = max(times.curve.duration_ns, times.curve.time_ns[-1])
-        solo_ns = _solo_ns(found, felt) if len(times.kinds) < 2 else known_ns
+    if len(times.kinds) > 1:
+        solo_ns = _of_first_kind(times, None if found else solo_ns)
+    elif found:
+        solo_ns = _solo_ns(found, felt)
     times_s, iteration_s = _solo_times(times.curve, solo_ns, alone=found is not None)
     return {
         "torch": torch.__version__.split("+")[0],
@@ -173,6 +174,21 @@ def _kinds(found: list[doors.NativeKind], iteration_s: float) -> list[dict[str, 
 def _solo_ns(found: shares.Shares, felt: Felt) -> int:
     """Of an iteration alone. What disturbs a machine only adds, so the shorter measurement counts."""
     return round(min(found.iteration_s, felt.alone_s or found.iteration_s) * 1e9)
+
+
+def _of_first_kind(times: Times, solo_ns: int | None) -> int:
+    """Nanoseconds of an iteration of the profiled one's kind.
+
+    The curve covers all kinds: its last allocation may come when only the longest of them has come so far.
+
+    :param solo_ns: of an iteration alone, most probably of the kind that comes most often, where others may have
+        disturbed them all; else None.
+    """
+    first, usual = times.kinds[0], max(times.kinds, key=lambda kind: kind.seen)
+    if not first.seen:
+        return max(times.curve.duration_ns, times.curve.time_ns[-1])
+    disturbed = max(1.0, usual.duration_ns / solo_ns) if solo_ns else 1.0
+    return round(first.duration_ns / disturbed)
 
 
 def _solo_times(curve: doors.NativeCurve, solo_ns: int, *, alone: bool) -> tuple[list[float], float]:

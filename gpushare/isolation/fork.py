@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
+from multiprocessing import popen_fork
 from typing import Any
 
 from gpushare.isolation import context, imports
@@ -47,8 +48,33 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
     return fork_alone
 
 
+def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
+    """`multiprocessing`'s start of a process by a fork, with no other job's fork in it.
+
+    It makes the pipe first by whose end the parent is told of the child's. A child of another job that is forked before
+    the parent has closed its side has that side too, and the parent waits for both.
+    """
+
+    @wraps(launch)
+    def launch_alone(*args: Any, **kwargs: Any) -> None:
+        job = context.current()
+        if job is None or not context.in_host():
+            return launch(*args, **kwargs)
+        with shim.awaiting_fork(job.account):
+            importing = imports.lock_imports()
+        try:
+            launch(*args, **kwargs)  # the child does not come back
+        finally:
+            if importing:
+                importing.release()
+
+    return launch_alone
+
+
 def install() -> None:
     """Replace the functions that fork. Programs are started without one (see `children.py`)."""
+    start: Any = popen_fork.Popen
+    start._launch = launched_alone(start._launch)
     os.fork = guarded(os.fork, int)
     os.forkpty = guarded(os.forkpty, lambda result: int(result[0]))
 

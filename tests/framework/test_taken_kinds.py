@@ -59,6 +59,18 @@ def test_an_iteration_alone_scales_the_curve_down_but_never_up() -> None:
     assert disturbed[1] == pytest.approx(0.1)
 
 
+def test_an_iteration_is_as_long_as_its_kind() -> None:
+    """One of another kind makes an allocation more, and takes ten times as long: the curve covers both."""
+    both = [kind(10**8, 57), kind(10**9, 3)]
+    assert profiles._of_first_kind(Times(curve([0, 50, 940], 100), both), None) == 10**8
+    not_here = [kind(10**8, 0), kind(10**9, 3)]
+    assert profiles._of_first_kind(Times(curve([0, 50, 940], 100), not_here), None) == 94 * 10**7
+    beside = [kind(10**8, 3), kind(4 * 10**8, 57)]
+    of_both = Times(curve([0, 50], 100), beside)
+    assert profiles._of_first_kind(of_both, 10**8) == 25 * 10**6, "four times as long as alone"
+    assert profiles._of_first_kind(of_both, 10**9) == 10**8, "it was one of another kind"
+
+
 def test_iterations_are_alike_if_nearly_all_are_of_one_kind() -> None:
     rare, half = [kind(1, 9), kind(1, 1)], [kind(1, 5), kind(1, 5)]
     assert Times(curve([0], 1), []).alike and Times(curve([0], 1), rare).alike

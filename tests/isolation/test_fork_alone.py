@@ -83,6 +83,25 @@ def test_who_waits_for_the_lock_is_as_if_parked(calls: list[str], monkeypatch: p
     assert calls == ["awaits 3", "no longer", "park 3", "unpark 3"]
 
 
+def test_a_process_is_launched_with_no_other_fork_in_it(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "park_others", lambda account, timeout_ns: True)
+    free: list[bool] = []
+
+    def launch(fails: bool) -> None:
+        free.append(can_import_elsewhere())
+        fork.guarded(lambda: 7, int)()
+        free.append(can_import_elsewhere())
+        if fails:
+            raise BlockingIOError
+
+    fork.launched_alone(launch)(False)
+    with pytest.raises(BlockingIOError):
+        fork.launched_alone(launch)(True)
+    assert free == [False] * 4 and can_import_elsewhere()
+
+
 def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shim, "park_others", lambda account, timeout_ns: False)
     assert fork.guarded(lambda: 0, int)() == 0
