@@ -85,7 +85,10 @@ def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
         module = words[1]
         return JobSpec(module.rsplit(".", 1)[-1], "module", module, tuple(words[2:]), cwd, command)
     if words[0].startswith("-"):
-        raise UsageError(f"no such option: {words[0]} (a job is a script, or begins with '-m ')")
+        raise UsageError(
+            f"no such option: {words[0]} (a job is a script, or begins with '-m '; its own options stand with it in "
+            "quotes: 'train.py --lr 0.1')"
+        )
     return JobSpec(Path(words[0]).stem, "script", words[0], tuple(words[1:]), cwd, command)
 
 
@@ -227,7 +230,9 @@ def check(spec: JobSpec) -> None:
     if source.is_dir():
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
     if not source.is_file():
-        raise UsageError(f"there is no script {spec.target} in {spec.cwd}")
+        interpreter = re.fullmatch(r"python(\d(\.\d+)?)?", source.name) and spec.args
+        hint = f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'" if interpreter else ""
+        raise UsageError(f"there is no script {spec.target} in {spec.cwd}{hint}")
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
     except SyntaxError as error:

@@ -45,7 +45,12 @@ def test_as_under_plain_python(pair: tuple[str, str], gpushare: Run, plain: Run,
 
 @pytest.mark.parametrize(
     ("name", "one", "other"),
-    [("draws", "2", "3"), ("hydra_app", "number=3", "number=4"), ("logs_to_wandb", "2", "3")],
+    [
+        ("draws", "2", "3"),
+        ("bars", "one", "other"),
+        ("hydra_app", "number=3", "number=4"),
+        ("logs_to_wandb", "2", "3"),
+    ],
 )
 def test_a_script_beside_itself(
     name: str, one: str, other: str, gpushare: Run, plain: Run, tmp_path: Path

@@ -89,7 +89,7 @@ def run(
     specs = job_specs.with_priorities(_specs(jobs, job_file), priorities)
     common.check_policies([policy], specs, order, split_size)
     budget_bytes, how = common.choose_budget(budget, on)
-    _check_summary(summary_file)
+    _check_summary(summary_file, trace_file)
     profiles = [None if anew else store.find(spec, on.kind) for spec in specs]
     _check_profiles(specs, profiles, budget_bytes)
     plan = RunPlan(
@@ -175,7 +175,9 @@ def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:
     return job_specs.with_unique_names(specs)
 
 
-def _check_summary(path: Path | None) -> None:
+def _check_summary(path: Path | None, trace_file: Path | None) -> None:
+    if path and trace_file and path.absolute() == trace_file.absolute():
+        raise UsageError(f"--summary and --trace can't both be written to {path}: give two files")
     if path and (not path.parent.is_dir() or path.is_dir()):
         raise UsageError(f"--summary {path} can't be written: its directory must exist and it must be a file")
 

@@ -12,7 +12,7 @@ from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.swapped_names import SwappedNames, has_names
 
-# Dictionaries that are attributes of classes.
+# Dictionaries and sets that are attributes of classes.
 _STATE: dict[str, tuple[tuple[str, str], ...]] = {
     # Who has an `Accelerator` or a `Trainer`: its precision, and whether gradients are gathered just now.
     "accelerate.state": tuple(
@@ -22,6 +22,7 @@ _STATE: dict[str, tuple[tuple[str, str], ...]] = {
     # With the configurations that a script has registered.
     "hydra.core.singleton": (("Singleton", "_instances"),),
     "omegaconf.basecontainer": (("BaseContainer", "_resolvers"),),
+    "tqdm.std": (("tqdm", "_instances"),),  # the bars on the screen: each has a line of its own
 }
 
 
