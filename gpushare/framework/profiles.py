@@ -181,8 +181,8 @@ def _of_first_kind(times: Times, solo_ns: int | None) -> int:
 
     The curve covers all kinds: its last allocation may come when only the longest of them has come so far.
 
-    :param solo_ns: of an iteration alone, most probably of the kind that comes most often, where others may have
-        disturbed them all; else None.
+    :param solo_ns: of the profiled one alone, where others may have disturbed the rest; else None. It may have been an
+        easy one of its kind (its workers were there already), so the kind that comes most often is held against it.
     """
     first, usual = times.kinds[0], max(times.kinds, key=lambda kind: kind.seen)
     if not first.seen:
