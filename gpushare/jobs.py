@@ -231,7 +231,9 @@ def check(spec: JobSpec) -> None:
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
     if not source.is_file():
         interpreter = re.fullmatch(r"python(\d(\.\d+)?)?", source.name) and spec.args
-        hint = f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'" if interpreter else ""
+        hint = (
+            f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'" if interpreter else ""
+        )
         raise UsageError(f"there is no script {spec.target} in {spec.cwd}{hint}")
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
