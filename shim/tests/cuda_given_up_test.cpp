@@ -116,6 +116,14 @@ void free(World& w, Heap& heap, void* p) {
   CHECK(heap.release(p, w.map.find(w.g.pool().index(p))));
 }
 
+// A block of so many pages, written and read later, is freed at once, and its pages leave.
+void use_once(World& w, uint32_t job, Heap& heap, uint64_t pages) {
+  void* p = heap.allocate(pages * kPage, false, false).address;
+  write(w.streams[job - 1], p, pages * kPage, 11 * job);
+  free(w, heap, p);
+  heap.trim();
+}
+
 // A job has freed all that there is, its work is still to come, and it captures a graph, so that
 // nothing can be fenced. Others are told so however often they try, and once the capture has ended
 // they wait for the work. `region_pages`: so that the pages are an extent's, or a region's.
@@ -124,10 +132,7 @@ void who_tries_again_waits_too(const Driver& driver, uint64_t seed, uint64_t reg
   {
     Heap first = w.heap(1, region_pages), second = w.heap(2, region_pages),
          third = w.heap(3, region_pages);
-    void* p = first.allocate(kPages * kPage, false, false).address;
-    write(w.streams[0], p, kPages * kPage, 11);
-    free(w, first, p);
-    first.trim();
+    use_once(w, 1, first, kPages);
     w.begin_capture(1);
     for (Heap* heap : {&second, &second, &third, &second}) {
       CHECK(refused_for_the_capture(*heap, kPages * kPage));
@@ -135,14 +140,8 @@ void who_tries_again_waits_too(const Driver& driver, uint64_t seed, uint64_t reg
       CHECK_EMPTY(w.g.check());
     }
     w.end_capture(1);
-    p = third.allocate(kPages * kPage, false, false).address;
-    write(w.streams[2], p, kPages * kPage, 33);
-    free(w, third, p);
-    third.trim();
-    p = second.allocate(kPages * kPage, false, false).address;
-    write(w.streams[1], p, kPages * kPage, 22);
-    free(w, second, p);
-    second.trim();
+    use_once(w, 3, third, kPages);
+    use_once(w, 2, second, kPages);
   }
   w.finish();
 }
@@ -152,21 +151,15 @@ void what_was_used_is_not_left_as_unused(const Driver& driver, uint64_t seed) {
   World w(driver, seed);
   {
     Heap first = w.heap(1, 16), second = w.heap(2, 16), third = w.heap(3, 16);
-    void* theirs = first.allocate(3 * kPage, false, false).address;
     void* own = second.allocate(kPage, false, false).address;
-    write(w.streams[0], theirs, 3 * kPage, 11);
     write(w.streams[1], own, kPage, 21);
-    free(w, first, theirs);
-    first.trim();
+    use_once(w, 1, first, 3);
     free(w, second, own);  // its page stays with the heap
     w.begin_capture(1);
     CHECK(refused_for_the_capture(second, kPages * kPage));
     w.end_capture(1);
     CHECK(w.held() == 0);
-    void* all = third.allocate(kPages * kPage, false, false).address;
-    write(w.streams[2], all, kPages * kPage, 33);
-    free(w, third, all);
-    third.trim();
+    use_once(w, 3, third, kPages);
   }
   w.finish();
 }
@@ -178,10 +171,7 @@ void a_slab_is_ready_as_a_whole(const Driver& driver, uint64_t seed) {
   {
     Heap first = w.heap(1, 16), second = w.heap(2, 16);
     void* own = second.allocate(kPage - (32 << 10), false, true).address;
-    void* theirs = first.allocate(3 * kPage, false, false).address;
-    write(w.streams[0], theirs, 3 * kPage, 11);
-    free(w, first, theirs);
-    first.trim();
+    use_once(w, 1, first, 3);
     w.begin_capture(1);
     CHECK(refused_for_the_capture(second, 512));
     CHECK(w.held() == 1);
@@ -200,11 +190,8 @@ void an_arena_keeps_no_page_that_is_not_ready(const Driver& driver, uint64_t see
   World w(driver, seed);
   {
     Heap first = w.heap(1, 16), graphs(&w.g, &w.map, 2, w.handles[1], 1, 16 * kPage);
-    void* theirs = first.allocate(3 * kPage, false, false).address;
-    write(w.streams[0], theirs, 3 * kPage, 11);
     void* own = graphs.allocate(kPage, false, false).address;
-    free(w, first, theirs);
-    first.trim();
+    use_once(w, 1, first, 3);
     w.begin_capture(1);
     CHECK(refused_for_the_capture(graphs, 2 * kPage));
     CHECK(w.held() == 1);
@@ -224,10 +211,7 @@ void nothing_is_left_to_be_done(const Driver& driver, uint64_t seed) {
   {
     Heap first = w.heap(1, 16), second = w.heap(2, 16);
     void* own = second.allocate(kPage / 4, false, true).address;
-    void* theirs = first.allocate(3 * kPage, false, false).address;
-    write(w.streams[0], theirs, 3 * kPage, 11);
-    free(w, first, theirs);
-    first.trim();
+    use_once(w, 1, first, 3);
     w.begin_capture(1);
     CHECK(refused_for_the_capture(second, 3 * kPage));
     void* small = second.allocate(512, true, false).address;  // beside `own`
@@ -248,17 +232,9 @@ void others_wait_for_its_end(const Driver& driver, uint64_t seed, uint64_t regio
   w.g.fences().longest_capture = std::chrono::hours(1);
   {
     Heap first = w.heap(1, region_pages), second = w.heap(2, region_pages);
-    void* p = first.allocate(kPages * kPage, false, false).address;
-    write(w.streams[0], p, kPages * kPage, 11);
-    free(w, first, p);
-    first.trim();
+    use_once(w, 1, first, kPages);
     w.begin_capture(1);
-    std::thread other([&] {
-      void* q = second.allocate(kPages * kPage, false, false).address;
-      write(w.streams[1], q, kPages * kPage, 22);
-      free(w, second, q);
-      second.trim();
-    });
+    std::thread other([&] { use_once(w, 2, second, kPages); });
     uint64_t tries = fake_cuda_calls("cuStreamIsCapturing") + 3;
     while (fake_cuda_calls("cuStreamIsCapturing") < tries) std::this_thread::yield();
     w.end_capture(1);
