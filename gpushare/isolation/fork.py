@@ -16,6 +16,12 @@ from gpushare.native import shim
 _LONGEST_PARK_NS = 5_000_000_000
 
 
+def _lock_imports(job: context.JobContext) -> Any:
+    """As `imports.lock_imports`; whoever has the lock may be about to fork, and wait for this job to be parked."""
+    with shim.awaiting_fork(job.account):
+        return imports.lock_imports()
+
+
 def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[..., Any]:
     """`fork` with the other jobs parked. Not a hook of the interpreter's own: while one hook waits, a module
     that is being imported could register hooks of which only the later ones would run."""
@@ -28,8 +34,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         importing, parked, pid = None, False, -1
         try:
             # What a signal's handler raises may come before each of these lines.
-            with shim.awaiting_fork(job.account):  # whoever has the lock may wait for this job to be parked
-                importing = imports.lock_imports()
+            importing = _lock_imports(job)
             parked = True
             if not shim.park_others(job.account, _LONGEST_PARK_NS):
                 # The other job is in one very long iteration. Forking now is what plain python does all the time
@@ -60,8 +65,7 @@ def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
         job = context.current()
         if job is None or not context.in_host():
             return launch(*args, **kwargs)
-        with shim.awaiting_fork(job.account):
-            importing = imports.lock_imports()
+        importing = _lock_imports(job)
         try:
             launch(*args, **kwargs)  # the child does not come back
         finally:

@@ -201,7 +201,8 @@ void Pool::destroy(Frame f) {
   device_->destroy(f);
 }
 
-// Some of those at whose addresses no work is under way any more.
+// Some of those at whose addresses no work is under way any more. A stale address is not known as
+// one of theirs: what is mapped there keeps its memory until unmap_stale().
 void Pool::destroy_some(uint64_t n) {
   std::map<Frame, std::vector<PageIndex>> going;
   for (Frame f = frames_.oldest(); f != kNoFrame && going.size() < n; f = frames_.next(f))

@@ -9,8 +9,8 @@
 
 namespace gpushare {
 
-// False where it must be done at once: contents of these pages may be elsewhere, or nothing lies at
-// them.
+// False where it must be done at once: contents of these pages may be elsewhere, or they were never
+// used.
 bool Pool::put_off(PageIndex first, uint64_t n, Stream stream, bool released) {
   uint32_t account = page_[first].holder;
   if (unlike_[account]) return false;
