@@ -122,6 +122,9 @@ def test_a_door_is_passed_without_an_allocation() -> None:
             shim.iteration_door()  # nothing has ended since
             shim.free(shim.allocate(KIB, job))
         assert done == [None, 1, 2, 3]  # the first mark ends the set-up
+        found = doors.progress(job)
+        assert found and found.work == pytest.approx(4, abs=0.01) and found.now_ns > 0 and not found.waits
+        assert found.usual == (shim.pool_state().held_bytes, 1)
     finally:
         shim.thread_leave()
         shim.job_end(job)

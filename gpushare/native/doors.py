@@ -127,23 +127,38 @@ class Progress:
     """What a job has done, the part of the open iteration included.
 
     `iterations` as they are counted; `work` since the profile, each iteration as long as its kind is against the
-    profiled one, which takes `solo_ns` alone.
+    profiled one, which takes `solo_ns` alone and `now_ns` now (0: none has come yet). `usual`: the most bytes that
+    iterations hold, and how often they allocate, of the kinds that come often. `waits`: a thread of the job does, at a
+    door, for memory or to fork.
     """
 
     iterations: float
     solo_ns: int
     work: float
+    now_ns: int = 0
+    usual: tuple[int, int] = (0, 0)
+    waits: bool = False
+
+
+PROGRESS_FIGURES = 9
 
 
 def progress(account: int) -> Progress | None:
     """How far the job has come; None before its profile."""
-    out = (ctypes.c_uint64 * 5)()
+    out = (ctypes.c_uint64 * PROGRESS_FIGURES)()
     if lib().gs_progress_get(account, out) != 0:
         raise NativeError(last_error())
-    iterations, ordinal, length, solo_ns, work = out
+    return of_figures(list(out))
+
+
+def of_figures(figures: Sequence[int]) -> Progress | None:
+    """As the shim tells them; None before the job's profile."""
+    iterations, ordinal, length, solo_ns, work, now_ns, usual_bytes, usual_allocations, waits = figures
     if not length or not solo_ns:
         return None
-    return Progress(iterations + min(1.0, ordinal / length), solo_ns, work / 1e6)
+    begun = min(1.0, ordinal / length)
+    usual = usual_bytes, usual_allocations
+    return Progress(iterations + begun, solo_ns, work / 1e6, now_ns, usual, bool(waits))
 
 
 def peak_kinds(account: int) -> tuple[int, int, int] | None:

@@ -196,6 +196,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_sim_copied_out": (_U64, (_PTR,)),
     "gs_sim_curve": (_U64, (_PTR, _I32, _U64S, _U64S, _U64, _U64S)),
     "gs_sim_job_get": (ctypes.c_int, (_PTR, _I32, _U64S)),
+    "gs_sim_progress_get": (ctypes.c_int, (_PTR, _I32, _U64S)),
     "gs_sim_pool_get": (None, (_PTR, _U64S)),
     "gs_sim_check": (ctypes.c_char_p, (_PTR,)),
     "gs_is_safe": (ctypes.c_int, (_U64S, _U64S, _U64S, _U64, _U64)),

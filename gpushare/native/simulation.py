@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from gpushare.native import library
-from gpushare.native.doors import ORDERS, as_bits, of_bits
+from gpushare.native.doors import ORDERS, PROGRESS_FIGURES, Progress, as_bits, of_bits, of_figures
 from gpushare.native.library import NativeError, lib
 from gpushare.native.permits import NativePermit
 from gpushare.native.shim import POLICIES, PoolState
@@ -45,7 +45,6 @@ class JobCounters:
     most_passed: (
         int  # iterations that one other job began while this one waited at a door, not for a third one's turn
     )
-    work: int  # millionths of iterations, see `doors.Progress`
     leases: int  # that it was given
 
 
@@ -206,10 +205,17 @@ class SimulatedGovernor:
 
     def job(self, account: int) -> JobCounters:
         """Its counters so far."""
-        out = (ctypes.c_uint64 * 17)()
+        out = (ctypes.c_uint64 * 16)()
         if self._shim.gs_sim_job_get(self._handle, account, out) != 0:
             raise NativeError(f"there is no job {account}")
         return JobCounters(*out)
+
+    def progress(self, account: int) -> Progress | None:
+        """As `doors.progress`."""
+        out = (ctypes.c_uint64 * PROGRESS_FIGURES)()
+        if self._shim.gs_sim_progress_get(self._handle, account, out) != 0:
+            raise NativeError(f"there is no job {account}")
+        return of_figures(list(out))
 
     def pool(self) -> PoolState:
         """The pool now."""

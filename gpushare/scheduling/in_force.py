@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from gpushare.scheduling.fewer import FewerSearch
 from gpushare.scheduling.group_search import GroupSearch
-from gpushare.scheduling.meter import Jobs, Meter, Reading
+from gpushare.scheduling.meter import Meter, Reading
 from gpushare.scheduling.modes import AS_MEASURED, MARGIN, Mode, Modes
+from gpushare.scheduling.progress import Jobs
 from gpushare.scheduling.snapshot import FEWER, GROUPS
 from gpushare.scheduling.stay import Stay
 from gpushare.scheduling.trials import TrialAccount

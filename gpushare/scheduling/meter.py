@@ -2,66 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from gpushare.scheduling.efficiency import doubt, efficiency
+from gpushare.scheduling.gaps import Gaps
+from gpushare.scheduling.progress import Jobs
 
 _WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
 _EARLY_S, _EARLY_ITERATIONS = 0.25, 4  # from when on a clear case shows
 _SETTLING_ITERATIONS = 2  # in which those of the mode before end
-
-
-_PHASE = math.log(1.1)
-_DISTURBED = 0.8  # of the profiled time: less than that is no noise
-
-
-def phase(held_bytes: Sequence[int]) -> tuple[int, ...]:
-    """The phase of a job with this curve: another one when its peak or its allocations have grown by a tenth.
-
-    Times don't count: they change with the mode.
-    """
-    sizes = max(held_bytes, default=0), len(held_bytes)
-    return tuple(round(math.log(size) / _PHASE) if size else 0 for size in sizes)
-
-
-class SoloTimes:
-    """What an iteration of each job takes alone.
-
-    That is the profiled one, which other jobs may have disturbed while they were setting up. No iteration is faster
-    beside others than alone, so where the measured curve has come to be clearly shorter, it is what counts.
-    """
-
-    def __init__(self) -> None:
-        self._shortest_ns: dict[int, int] = {}
-
-    def note(self, account: int, time_ns: Sequence[int], duration_ns: int) -> None:
-        """The times of the job's curve now, and its end: there may be work after its last allocation."""
-        if time_ns:
-            now_ns = max(time_ns[-1], duration_ns)
-            self._shortest_ns[account] = min(now_ns, self._shortest_ns.get(account, now_ns))
-
-    def seconds(self, account: int, profiled_ns: int) -> float:
-        """Of one iteration."""
-        shortest_ns = self._shortest_ns.get(account, profiled_ns)
-        return (shortest_ns if 0 < shortest_ns < _DISTURBED * profiled_ns else profiled_ns) / 1e9
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a job has done past its profile: iterations, with a fraction, of `solo_s` seconds each when alone.
-
-    `phase` is another one when the iterations have become others.
-    """
-
-    iterations: float
-    solo_s: float
-    phase: tuple[int, ...] = ()
-
-
-Jobs = Mapping[int, Progress]  # by account
 
 
 @dataclass(frozen=True)
@@ -69,6 +20,7 @@ class Reading:
     """Of a window: the efficiency (`scheduling.efficiency`), off by `doubt` at most, and solo seconds per second.
 
     `full`: it is long enough in any case. `rates`: of these, what each account did; `off`: how far each may be off.
+    `stood`: that is as far as it is since some did next to nothing for a while, which modes don't make jobs do.
     """
 
     measured: float
@@ -77,6 +29,7 @@ class Reading:
     stp: float
     rates: Mapping[int, float]
     off: Mapping[int, float]
+    stood: bool = False
 
 
 def mean(readings: Sequence[Reading]) -> Reading:
@@ -88,6 +41,7 @@ def mean(readings: Sequence[Reading]) -> Reading:
         fmean(reading.stp for reading in readings),
         {account: fmean(reading.rates[account] for reading in readings) for account in readings[0].rates},
         {account: fmean(reading.off[account] for reading in readings) for account in readings[0].off},
+        any(reading.stood for reading in readings),
     )
 
 
@@ -104,6 +58,7 @@ class Meter:
         self._since: tuple[float, Work] = 0.0, {}  # when the mode came into force
         self._settles_s = 0.0  # from when on iterations are all of it, but for those that were under way
         self._begin: tuple[float, Work] | None = None  # of the window; None while the mode before ends
+        self._gaps = Gaps()  # in the window
 
     def trial_s(self, doubt: float) -> float:
         """How long it takes to measure another mode until it is in doubt by no more than that, or its window is full.
@@ -121,13 +76,16 @@ class Meter:
         self._iterations = {account: job.iterations for account, job in jobs.items()}
         self._work_s = dict.fromkeys(jobs, 0.0)
 
-    def count(self, jobs: Jobs) -> None:
-        """What they have done since the last call."""
+    def count(self, now_s: float, jobs: Jobs) -> float:
+        """What they have done since the last call; in solo seconds, of all."""
+        before_s = sum(self._work_s.values())
+        self._gaps.count(now_s, jobs)
         self._solo_s = [job.solo_s for job in jobs.values()]
         for account, job in jobs.items():
             # A wrong guess of what the open iteration is, is taken back at its end: no difference is dropped.
             self._work_s[account] += (job.iterations - self._iterations[account]) * job.solo_s
             self._iterations[account] = job.iterations
+        return sum(self._work_s.values()) - before_s
 
     def switch(self, now_s: float) -> None:
         """Another mode is in force."""
@@ -140,6 +98,7 @@ class Meter:
     def begin_window(self, now_s: float) -> None:
         """Measure from here on."""
         self._begin = now_s, dict(self._work_s)
+        self._gaps.restart(now_s)
 
     def read(self, now_s: float) -> Reading | None:
         """The window so far; None while it says nothing."""
@@ -152,10 +111,14 @@ class Meter:
         if length_s < max(_EARLY_S, _EARLY_ITERATIONS * longest_s):
             return None
         rates = self._rates(now_s, self._begin)
-        off = [solo_s / 2 / length_s for solo_s in self._solo_s]  # progress within an iteration is not even
+        # Progress within an iteration is not even, and a gap may not come again soon.
+        uneven_s = [solo_s / 2 for solo_s in self._solo_s]
+        gaps_s = [self._gaps.longest_s(account) for account in self._work_s]
+        off = [max(either) / length_s for either in zip(uneven_s, gaps_s, strict=True)]
         full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
-        by_account = (dict(zip(self._work_s, of, strict=True)) for of in (rates, off))
-        return Reading(efficiency(rates), doubt(rates, off), full, sum(rates), *by_account)
+        stood = any(gap_s > by_s for gap_s, by_s in zip(gaps_s, uneven_s, strict=True))
+        rate_of, off_of = (dict(zip(self._work_s, of, strict=True)) for of in (rates, off))
+        return Reading(efficiency(rates), doubt(rates, off), full, sum(rates), rate_of, off_of, stood)
 
     def lost_s(self, now_s: float, before: float | None) -> float:
         """Seconds that the mode in force has lost so far against one with this efficiency."""

@@ -28,8 +28,8 @@ from gpushare.scheduling.fewer_verdicts import FewerVerdicts
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.home_verdicts import HomeVerdicts
 from gpushare.scheduling.in_force import InForce
-from gpushare.scheduling.meter import Jobs
 from gpushare.scheduling.modes import MARGIN
+from gpushare.scheduling.progress import Jobs
 from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 from gpushare.scheduling.trial_verdicts import TrialVerdicts
 from gpushare.scheduling.trials import CLOSE_LOOK_S, LOOK_S
@@ -49,6 +49,7 @@ class Pace:
         self._looked_s: float | None = None
         self._solo_s: dict[int, float] = {}
         self._seconds: dict[str, float] = {}
+        self._done_s: dict[str, float] = {}
 
     @property
     def mode(self) -> str | None:
@@ -74,7 +75,10 @@ class Pace:
     def yields(self) -> Yields:
         """Of all modes in the whole run, each as last measured."""
         known = self._in_force.known
-        modes = {name: mode_yield(seconds, known.get(name)) for name, seconds in self._seconds.items()}
+        modes = {
+            name: mode_yield(seconds, self._done_s.get(name, 0.0), known.get(name))
+            for name, seconds in self._seconds.items()
+        }
         return Yields(modes, self.mode, self._in_force.account.lost_s, dict(self._solo_s))
 
     @property
@@ -126,7 +130,8 @@ class Pace:
         self._phases = phases
         if self.mode is not None:
             self._solo_s |= {account: job.solo_s for account, job in jobs.items()}
-            self._in_force.meter.count(jobs)
+            done_s = self._in_force.meter.count(now_s, jobs)
+            self._done_s[self.mode] = self._done_s.get(self.mode, 0.0) + done_s
             if not self._in_force.fewer_search.is_settled(now_s, copied_out, begun <= len(jobs)):
                 self._in_force.meter.wait(now_s)
             self._judge(now_s)

@@ -13,18 +13,17 @@ from dataclasses import replace
 
 from gpushare.native import doors, process, shim
 from gpushare.native.permits import NEVER, NativePermit
-from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.admission import Need, Queue, Queued, queues, rank_of
 from gpushare.scheduling.fewer import residents
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.leases import segment_bytes
-from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.needs import Needs
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
+from gpushare.scheduling.progress import Measured
 from gpushare.scheduling.snapshot import (
     FEWER,
     GROUPS,
@@ -74,8 +73,7 @@ class SchedulerThread:
         self._read_s, self._cost_s = 0.0, 0.0
         self._cuts_given_up = 0
         self._versions: dict[int, int] = {}
-        self._phases: dict[int, tuple[int, ...]] = {}
-        self._solo = meter.SoloTimes()
+        self._measured = Measured()
         self._snapshot = Snapshot(0, (), split_bytes=split_bytes)
         self._unplanned = False  # the permits of this snapshot could not be made
         self._cpu_s = 0.0
@@ -207,10 +205,6 @@ class SchedulerThread:
         if (versions, accounts, pool.budget_bytes) == (before, known, self._snapshot.budget_bytes):
             self._read_s = time.monotonic()
             return False
-        for account, curve in curves.items():
-            if curve:
-                self._phases[account] = meter.phase(curve.held_bytes)
-                self._solo.note(account, curve.time_ns, curve.duration_ns)
         jobs = tuple(
             JobState(account, from_measured(curve) if curve else None) for account, curve in curves.items()
         )
@@ -234,11 +228,7 @@ class SchedulerThread:
 
     def _choose_mode(self, modes: tuple[str, ...], progress: dict[int, doors.Progress], begun: int) -> bool:
         """Whether another mode is in force."""
-        jobs = {
-            account: Progress(p.work, self._solo.seconds(account, p.solo_ns), self._phases[account])
-            for account, p in progress.items()
-            if account in self._phases
-        }
+        jobs = {account: self._measured.of(account, told) for account, told in progress.items()}
         mode = self._pace.look(
             time.monotonic(),
             jobs,

@@ -39,11 +39,13 @@ class TrialVerdicts:
     def judge(self, now_s: float, reading: Reading | None) -> None:
         """This is what the mode that is on trial has done so far."""
         now, name = self._in_force, self._in_force.mode or self._in_force.home
-        if reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
-            self._end(now_s, name, better=False, for_long=False)
-            return
         over = not now.account.affords(now.meter.lost_s(now_s, now.done_here))
-        if reading and (over or reading.full or reading.measured + reading.doubt < now.here * CLOSE):
+        clear = reading and (reading.full or reading.measured + reading.doubt < now.here * CLOSE)
+        if reading and (
+            reading.measured <= 0 or (over and reading.stood and not clear)
+        ):  # no mode makes jobs do that
+            self._end(now_s, name, better=False, for_long=False)
+        elif reading and (over or clear):
             self._conclude(now_s, name, reading)
         elif over:
             now.modes[name].readings.clear()

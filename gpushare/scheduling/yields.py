@@ -14,21 +14,21 @@ from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 class ModeYield:
     """For how long jobs ran in a mode, and what was last measured of it; None if never.
 
-    `measured`: solo seconds per second. `efficiency`: that, by how evenly the jobs advance (`scheduling.efficiency`).
+    `pace`: solo seconds per second, of all that time. `measured`: the same of the windows that were last looked at.
+    `efficiency`: that, by how evenly the jobs advance (`scheduling.efficiency`).
     """
 
     seconds: float
+    pace: float
     measured: float | None
     efficiency: float | None
 
 
-def mode_yield(seconds: float, reading: Reading | None) -> ModeYield:
-    """Of a mode that jobs ran in for so long."""
-    return (
-        ModeYield(seconds, None, None)
-        if reading is None
-        else ModeYield(seconds, reading.stp, reading.measured)
-    )
+def mode_yield(seconds: float, done_s: float, reading: Reading | None) -> ModeYield:
+    """Of a mode that jobs ran in for so long, and did work in that takes `done_s` alone."""
+    pace = done_s / seconds if seconds > 0 else 0.0
+    measured, efficiency = (reading.stp, reading.measured) if reading else (None, None)
+    return ModeYield(seconds, pace, measured, efficiency)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,12 @@ class Yields:
         turns = self.modes.get(TURNS)
         return {
             "modes": {
-                name: {"seconds": m.seconds, "yield": m.measured, "efficiency": m.efficiency}
+                name: {
+                    "seconds": m.seconds,
+                    "pace": m.pace,
+                    "yield": m.measured,
+                    "efficiency": m.efficiency,
+                }
                 for name, m in self.modes.items()
             },
             "trials_lost_s": self.lost_s,

@@ -7,14 +7,13 @@ from functools import lru_cache
 from typing import cast
 
 from gpushare.native.simulation import SimulatedGovernor
-from gpushare.scheduling import meter
 from gpushare.scheduling import order as orders
 from gpushare.scheduling.fewer import Resident, residents
 from gpushare.scheduling.forecast import forecasts
-from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.order import Claimant
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import OF_MODE, Policy, may_set_aside
+from gpushare.scheduling.progress import Measured
 from gpushare.scheduling.snapshot import IterationCurve, JobState, Permit, Snapshot, from_measured
 from gpushare.scheduling.thread import native_permit
 from gpushare.scheduling.trials import LOOK_S
@@ -55,8 +54,7 @@ class Planner:
         self._planned: tuple[int, str | None, frozenset[int]] | None = None
         self._planned_for: tuple[str | None, tuple[int, ...], int, frozenset[int]] | None = None
         self._planned_s = 0.0
-        self._phases: dict[int, tuple[int, ...]] = {}
-        self._solo = meter.SoloTimes()
+        self._measured = Measured()
 
     @property
     def looks_at_pace(self) -> bool:
@@ -80,8 +78,10 @@ class Planner:
 
     def look(self, now_s: float, accounts: Sequence[int]) -> None:
         """To be called every `look_again_s`."""
-        found = {account: self._progress(account) for account in accounts}
-        jobs = {account: p for account, p in found.items() if p}
+        told = {account: self._governor.progress(account) for account in accounts}
+        jobs = {
+            account: self._measured.of(account, progress) for account, progress in told.items() if progress
+        }
         self._pace.look(
             now_s,
             jobs,
@@ -138,16 +138,4 @@ class Planner:
 
     def _curve(self, account: int) -> IterationCurve | None:
         curve = self._governor.curve(account)
-        if curve is None:
-            return None
-        self._phases[account] = meter.phase(curve.held_bytes)
-        self._solo.note(account, curve.time_ns, curve.duration_ns)
-        return from_measured(curve)
-
-    def _progress(self, account: int) -> Progress | None:
-        job = self._governor.job(account)
-        if not job.curve_length or not job.solo_ns:
-            return None
-        if account not in self._phases:
-            self._curve(account)
-        return Progress(job.work / 1e6, self._solo.seconds(account, job.solo_ns), self._phases[account])
+        return None if curve is None else from_measured(curve)

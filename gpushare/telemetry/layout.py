@@ -63,6 +63,7 @@ SLOT = [
     "solo_iteration_ns",
     "shared_iteration_sum_ns",
     "shared_iterations",
+    "shared_work",
     "cpu_ns",
     "profiled",
     "oom_count",

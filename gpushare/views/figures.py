@@ -13,12 +13,14 @@ Of the run:
   and had not ended, so that it could have been.
 - `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns, `fewer` is with some set
   aside): the `seconds` in which two jobs or more ran in it; its `yield`, solo seconds of iterations done per second,
-  as last measured; its `efficiency`, by which modes are compared (`scheduling/efficiency.py`). `turns_s`: the seconds
-  in turns. `yield_in_turns`: the yield of that. `yield_side_by_side`: the best one of those in which all share.
-  `trials_lost_s`: what trials of other modes have lost.
+  as last measured, and its `pace`, the same of all its time; its `efficiency`, by which modes are compared
+  (`scheduling/efficiency.py`). `turns_s`: the seconds in turns. `yield_in_turns`: the yield of that.
+  `yield_side_by_side`: the best one of those in which all share. `trials_lost_s`: what trials of other modes have lost.
 - `python_grants`: starts that only a new permit of the policy allowed, of all jobs.
 - `longest_wait_s`: of any job.
-- `solo_peaks_sum_bytes`, `serial_estimate_s`: sums over the jobs of `solo_peak_bytes` and `alone_s`; null if one is.
+- `solo_peaks_sum_bytes`: the sum of the jobs' `solo_peak_bytes`. `serial_estimate_s`: what one after the other would
+  take, each in a host of its own: the sum of their `alone_s`, and for each what this host took to start and to end.
+  Null if one of them is.
 - `page_bytes`: of the pool. `pages_changed_owner`: pages that passed from one job to another. `pages_dropped`: pages
   that were taken from one address for another.
 - `parks`: how often the other jobs had to stop for a fork of one. `park_s`: how long that took, in all.
@@ -39,7 +41,7 @@ Of a job:
 - `iterations`, without evaluation: `batches_evaluated` are its batches. `iteration_kinds`: how many kinds of iterations
   were seen.
 - `duration_s`: from its first line to its end. `alone_s`: an estimate of that with nobody beside: less what it waited,
-  its iterations at their pace alone.
+  its iterations at their pace alone, each as long as its kind.
 - `solo_peak_bytes`: the most that it held in an iteration with nobody beside, or by its profile. `held_peak_bytes`: the
   most that it held, in whole pages. `live_peak_bytes`: the most that its blocks had. `remaining_bytes`: what was held
   of it after its end.
@@ -97,7 +99,6 @@ def build_summary(
         for r, waited_s in zip(results, before_s, strict=True)
     ]
     peaks = [j["solo_peak_bytes"] for j in jobs]
-    estimates = [j["alone_s"] for j in jobs]
     return {
         "policy": policy,
         "device": device,
@@ -110,11 +111,26 @@ def build_summary(
         "python_grants": sum(j["python_grants"] for j in jobs),
         "longest_wait_s": max((j["longest_wait_s"] for j in jobs), default=0.0),
         "solo_peaks_sum_bytes": None if None in peaks else sum(peaks),
-        "serial_estimate_s": None if None in estimates else sum(estimates),
+        "serial_estimate_s": _serial_s(jobs, duration_s - _any_ran_s(telemetry, results)),
         **_pages(pool),
         "wakes": _wakes(telemetry.wakes()),
         "jobs": jobs,
     }
+
+
+def _any_ran_s(telemetry: Telemetry, results: Iterable[JobResult]) -> float:
+    """From the first line of the first job to the end of the last one."""
+    views = [telemetry.job(result.account) for result in results if result.account]
+    ran = [view for view in views if view.end_ns]
+    if not ran:
+        return 0.0
+    return (max(view.end_ns for view in ran) - min(view.begin_ns for view in ran)) / 1e9
+
+
+def _serial_s(jobs: Sequence[Mapping[str, Any]], beside_s: float) -> float | None:
+    """:param beside_s: what a host takes beside its jobs."""
+    alone_s = [job["alone_s"] for job in jobs]
+    return None if None in alone_s else sum(alone_s) + len(jobs) * max(0.0, beside_s)
 
 
 _YIELDS = ("turns_s", "yield_side_by_side", "yield_in_turns", "modes", "trials_lost_s")
@@ -252,5 +268,6 @@ def _alone_s(view: JobView, duration_s: float | None) -> float | None:
     if duration_s is None or not view.solo_iteration_ns:
         return None
     waits_s = (view.door_wait_ns + view.memory_wait_ns) / 1e9
-    slowed_s = (view.shared_iteration_sum_ns - view.shared_iterations * view.solo_iteration_ns) / 1e9
+    shared_solo_ns = view.shared_work / 1e6 * view.solo_iteration_ns
+    slowed_s = (view.shared_iteration_sum_ns - shared_solo_ns) / 1e9
     return max(0.0, duration_s - waits_s - max(0.0, slowed_s))

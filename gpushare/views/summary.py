@@ -105,11 +105,11 @@ def _modes(modes: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def _pace(mode: Mapping[str, float | None]) -> str:
-    if mode["yield"] is None or mode["efficiency"] is None:
+    if mode["pace"] is None or mode["yield"] is None or mode["efficiency"] is None:
         return ""
     uneven = abs(mode["yield"] - mode["efficiency"]) >= _UNEVEN
-    by_that = f" (efficiency {mode['efficiency']:.2f})" if uneven else ""
-    return f" at {mode['yield']:.2f} times the pace of one after the other{by_that}"
+    by_that = f" (efficiency {mode['efficiency']:.2f} when last measured)" if uneven else ""
+    return f" at {mode['pace']:.2f} times the pace of one after the other{by_that}"
 
 
 def _waits(job: dict[str, Any]) -> str | None:

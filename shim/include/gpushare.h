@@ -15,9 +15,10 @@ extern "C" {
 #define GS_API_VERSION 21
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
-#define GS_MOST_KINDS 8      // of iterations of a job
-#define GS_KIND_STEPS 128    // of the curve of one
-#define GS_POOL_FIGURES 7    // of gs_pool_get
+#define GS_MOST_KINDS 8    // of iterations of a job
+#define GS_KIND_STEPS 128  // of the curve of one
+#define GS_POOL_FIGURES 7  // of gs_pool_get
+#define GS_PROGRESS_FIGURES 9
 #define GS_SHARED 0          // the account of what no job owns
 #define GS_NEVER UINT64_MAX  // as a permit's `made`: not while that iteration runs
 
@@ -185,8 +186,11 @@ GS_EXPORT uint64_t gs_curve_get(gs_account job, uint64_t* held, uint64_t* time_n
                                 uint64_t capacity, uint64_t about[3]);
 // How far a job has come: iterations, allocations into the open one, allocations of its curve (0:
 // none yet), nanoseconds of an iteration alone; and millionths of iterations done since the
-// profile, the open one's part included, each as long as its kind is against the profiled one.
-GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[5]);
+// profile, the open one's part included, each as long as its kind is against the profiled one. What
+// an iteration of the profiled one's kind takes now, in nanoseconds (0: none has come yet). The
+// most that iterations hold, in bytes, and allocate, of the kinds that come often; and whether a
+// thread of the job waits here.
+GS_EXPORT int gs_progress_get(gs_account job, uint64_t out[GS_PROGRESS_FIGURES]);
 // Bytes of the live blocks at the peak of the profiled iteration: persistent, activation,
 // temporary.
 GS_EXPORT int gs_peak_kinds(gs_account job, uint64_t out[3]);

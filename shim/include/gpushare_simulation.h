@@ -45,9 +45,10 @@ GS_EXPORT uint64_t gs_sim_curve(gs_sim* sim, gs_account job, uint64_t* held, uin
 // Held bytes, iterations, allocations into the open one, allocations of the curve, nanoseconds of
 // an iteration alone, at doors, waiting for memory; waits for memory, overruns, refusals, copies
 // out; sum of the time shifts, number of them; version of the curve; the most
-// iterations that one other job began while this one waited at a door; the last of gs_progress_get;
-// leases.
-GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[17]);
+// iterations that one other job began while this one waited at a door; leases.
+GS_EXPORT int gs_sim_job_get(gs_sim* sim, gs_account job, uint64_t out[16]);
+GS_EXPORT int gs_sim_progress_get(gs_sim* sim, gs_account job,
+                                  uint64_t out[GS_PROGRESS_FIGURES]);        // as gs_progress_get
 GS_EXPORT void gs_sim_pool_get(gs_sim* sim, uint64_t out[GS_POOL_FIGURES]);  // as gs_pool_get
 GS_EXPORT const char* gs_sim_check(gs_sim* sim);                             // what is wrong, or ""
 // The banker's check by itself: 1 if n open iterations can all end with `available` pages. -1: n is

@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "permits.h"
+#include "progress.h"
 
 using namespace gpushare;
 
@@ -77,15 +78,11 @@ uint64_t gs_profiled_log(gs_account job, void* out, uint64_t capacity) {
   return bytes;
 }
 
-int gs_progress_get(gs_account job, uint64_t out[5]) {
+int gs_progress_get(gs_account job, uint64_t out[GS_PROGRESS_FIGURES]) {
   Runtime* r = active();
   if (!r || !is_job(job)) return fail("no such job");
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    out[0] = r->telemetry().slot(a.id, kIterations);
-    out[1] = a.open ? a.recorder.ordinal() : 0;
-    out[2] = a.curve.length();
-    out[3] = r->telemetry().slot(a.id, kSoloIterationNs);
-    out[4] = static_cast<uint64_t>(a.iteration_kinds.work(a.recorder, a.open) * 1e6);
+    tell_progress(a, r->telemetry(), r->governor().pool().page_bytes(), out);
   });
   return 0;
 }

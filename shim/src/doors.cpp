@@ -227,6 +227,7 @@ void Governor::close(Account& a) {
   } else if (!a.alone && !batch) {
     telemetry_->add(a.id, kSharedIterationSumNs, duration);
     telemetry_->add(a.id, kSharedIterations, 1);
+    telemetry_->add(a.id, kSharedWork, a.iteration_kinds.last_work());
   }
   telemetry_->event(a.id, kClose, duration, now);
   a.open = a.alone = a.overrunning = false;

@@ -35,16 +35,23 @@ void Governor::stop_for_fork(uint32_t id) {
   --a.waiting_threads, --a.woken;
 }
 
+// It counts as parked, and what it waits is no part of its iteration's time.
+void Governor::begin_fork_wait(Account& a) {
+  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();
+  ++a.waiting_threads, ++a.woken;
+}
+
 void Governor::await_turn_to_fork(uint32_t id, bool waits) {
   GilReleased released;
   Lock lock(mutex_);
   Account& a = accounts_[id];
   if (waits) {
-    ++a.waiting_threads, ++a.woken;
+    begin_fork_wait(a);
     return parked_changed_.notify_all();
   }
   parked_changed_.wait(lock, [&] { return !a.away; });
   --a.waiting_threads, --a.woken;
+  if (--a.memory_waits == 0) pause(a, now_ns());
 }
 
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
@@ -54,7 +61,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   Lock lock(mutex_);
   // One fork at a time; a second one waits as a parked job does.
   Account& a = accounts_[id];
-  ++a.waiting_threads, ++a.woken;
+  begin_fork_wait(a);
   parked_changed_.notify_all();
   auto may_fork = [&] { return (parked_for_ == 0 || parked_for_ == id) && !a.away; };
   bool mine = parked_changed_.wait_until(lock, until, may_fork);
@@ -68,6 +75,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
     parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true); });
     parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false); });
   }
+  if (--a.memory_waits == 0) pause(a, now_ns());
   telemetry_->header(kParks, telemetry_->header(kParks) + 1);
   telemetry_->header(kParkNs, telemetry_->header(kParkNs) + now_ns() - start);
   return parked;

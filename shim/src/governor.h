@@ -203,6 +203,7 @@ class Governor : private Judge {
   void end_other_wait(Waiter& w);
   Waiter begin_wait_for_return(Account& a);
   void end_wait_for_return(Waiter& w);
+  void begin_fork_wait(Account& a);
   // What passed since the job began to wait for memory is no part of its iteration.
   void pause(Account& a, uint64_t now_ns);
   void note_wake(const Waiter& w, uint64_t now_ns);

@@ -59,6 +59,7 @@ void IterationKinds::add(Curve curve, uint64_t seen, std::span<const uint64_t> f
   kind.curve = std::move(curve);
   kind.forecast.follow(kind.curve, false);
   kind.seen = kind.seen_before = seen;
+  seen_before_ += seen;
   auto ns = [](const Kind& k) { return static_cast<double>(k.curve.duration_ns()); };
   if (ns(kinds_[0]) > 0) kind.weight = ns(kind) / ns(kinds_[0]);
   for (size_t i = 0; i < std::min<size_t>(followed_by.size(), kMost); ++i)
@@ -116,6 +117,7 @@ uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t
   kind.forecast.follow(kind.curve, !rose);
   ++kind.seen;
   weigh(found);
+  note_usual(kind);
   work_ += kind.weight;
   if (last_ < count()) ++kinds_[last_].followed_by[found];
   last_ = found;
@@ -127,6 +129,25 @@ uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t
   ++known->second.seen;
   if (beginnings_.size() > kSignatures) beginnings_.erase(known);
   return found;
+}
+
+// Kinds stay usual: what they were measured by is not to change back and forth.
+void IterationKinds::note_usual(Kind& kind) {
+  if (!kind.began) kind.began = ended_;
+  uint64_t here = kind.seen - kind.seen_before, since = ended_ - kind.began + 1;
+  kind.usual |= here >= kUsualFrom && here * kUsualShare >= since;
+}
+
+IterationKinds::Extent IterationKinds::usual() const {
+  Extent most;
+  for (uint32_t i = 0; i < count(); ++i) {
+    const Kind& kind = kinds_[i];
+    bool was = kind.seen_before && kind.seen_before * kUsualShare >= seen_before_;
+    if (i > 0 && !kind.usual && !was) continue;
+    most.pages = std::max<uint64_t>(most.pages, peak(kind.curve));
+    most.allocations = std::max<uint64_t>(most.allocations, kind.curve.length());
+  }
+  return most;
 }
 
 bool IterationKinds::came_lately(uint32_t i) const { return ended_ - kinds_[i].ended <= kLately; }

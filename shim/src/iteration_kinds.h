@@ -31,6 +31,13 @@ class IterationKinds {
     uint64_t ended = 0;        // its last one, counted over all
     uint64_t seen_before = 0;  // of these, in an earlier run
     uint64_t followed_before[kMost] = {};
+    uint64_t began = 0;  // its first one of this run, counted over all
+    bool usual = false;  // it has come often
+  };
+  // What iterations hold and allocate at most, of the kinds that are usual: a validation once in a
+  // while makes no others of them.
+  struct Extent {
+    uint64_t pages = 0, allocations = 0;
   };
 
   // A kind that an earlier run of the job knew, with how often it was seen and what followed.
@@ -54,18 +61,25 @@ class IterationKinds {
   // Iterations done so far, the open one's part included, each as long as its kind is against the
   // profiled one.
   double work(const Recorder& r, bool open) const;
+  Extent usual() const;
+  // Of the last iteration alone, in millionths.
+  uint64_t last_work() const {
+    return last_ < count() ? static_cast<uint64_t>(kinds_[last_].weight * 1e6) : 0;
+  }
   // The likeliest kind of the open iteration, or of the next; null while nothing is known.
   const Kind* likely() const;
 
  private:
   using Set = uint32_t;  // a bit for each kind
   static constexpr uint64_t kSeenOften = 3, kDistrustFor = 20;
+  static constexpr uint64_t kUsualFrom = 4, kUsualShare = 8;  // seen so often, and once in so many
   struct Beginning {
     Set kinds = 0;
     uint64_t seen = 0;
   };
 
   void weigh(uint32_t found);
+  void note_usual(Kind& kind);
   bool came_lately(uint32_t i) const;
   uint32_t find(const Recorder& r, uint64_t residue_pages, bool batch) const;
   // Of those that may be; count(): none may.
@@ -76,7 +90,7 @@ class IterationKinds {
   std::map<uint64_t, Beginning> beginnings_;
   uint32_t last_ = kMost;
   double work_ = 0;
-  uint64_t ended_ = 0;
+  uint64_t ended_ = 0, seen_before_ = 0;
   uint32_t measure_ = 0;  // kind whose time tells that of the others
   Set may_be_ = 0;        // of the open one, once it was recognised; 0: any
   bool looked_ = false;

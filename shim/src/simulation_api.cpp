@@ -5,6 +5,7 @@
 
 #include "../include/gpushare_simulation.h"
 #include "permits.h"
+#include "progress.h"
 #include "simulation.h"
 
 using namespace gpushare;
@@ -124,13 +125,12 @@ uint64_t gs_sim_curve(gs_sim* s, gs_account job, uint64_t* held, uint64_t* time_
   return c.length();
 }
 
-int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[17]) {
+int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[16]) {
   if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
   auto id = static_cast<uint32_t>(job);
   const Account& a = s->governor().account(id);
   Telemetry& t = s->telemetry();
-  const double work = a.iteration_kinds.work(a.recorder, a.open) * 1e6;
-  const uint64_t values[17] = {t.slot(id, kHeld),
+  const uint64_t values[16] = {t.slot(id, kHeld),
                                t.slot(id, kIterations),
                                a.open ? a.recorder.ordinal() : 0u,
                                a.curve.length(),
@@ -145,9 +145,15 @@ int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[17]) {
                                t.slot(id, kShiftCount),
                                a.curve_version,
                                s->most_passed(id),
-                               static_cast<uint64_t>(work),
                                t.slot(id, kLeases)};
   memcpy(out, values, sizeof values);
+  return 0;
+}
+
+int gs_sim_progress_get(gs_sim* s, gs_account job, uint64_t out[GS_PROGRESS_FIGURES]) {
+  if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
+  const Account& a = s->governor().account(static_cast<uint32_t>(job));
+  tell_progress(a, s->telemetry(), s->page_bytes(), out);
   return 0;
 }
 

@@ -70,6 +70,7 @@ enum Slot : uint32_t {
   kSoloIterationNs,
   kSharedIterationSumNs,
   kSharedIterations,
+  kSharedWork,  // of these: each as long as its kind, in millionths of the profiled one
   kCpuNs,
   kProfiled,
   kOomCount,

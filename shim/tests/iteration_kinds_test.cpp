@@ -117,6 +117,44 @@ void kinds_of_an_earlier_run_are_known() {
   CHECK(job.kinds.likely() == &job.kinds.kind(1));  // followed the large one
 }
 
+// Not what comes once in an epoch, however large it is; and what was usual stays so.
+void sizes_are_those_of_kinds_that_come_often() {
+  Job job;
+  constexpr Shape validation{2 * kPeak, 512, 2 * kAllocations};
+  auto is = [&](const Shape& s) {
+    IterationKinds::Extent usual = job.kinds.usual();
+    return usual.pages == s.peak && usual.allocations == s.allocations;
+  };
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    for (int n = 0; n < 20; ++n) {
+      job.iterate(kSmall);
+      CHECK(is(kSmall));
+    }
+    job.iterate(validation);
+  }
+  CHECK(job.kinds.kind(1).seen == 8 && is(kSmall));
+  for (int n = 0; n < 3; ++n) {
+    job.iterate(kLarge);
+    CHECK(is(kSmall));
+  }
+  job.iterate(kLarge);
+  CHECK(is({kPeak, 4096}));
+  for (int n = 0; n < 100; ++n) job.iterate(kSmall);
+  CHECK(is({kPeak, 4096}));
+}
+
+// Of an earlier run it is told how often each kind came.
+void kinds_that_came_often_before_are_usual_at_once() {
+  Job before, job;
+  constexpr Shape validation{2 * kPeak, 512, 2 * kAllocations};
+  for (int n = 0; n < 20; ++n) before.iterate(kSmall), before.iterate(kLarge);
+  before.iterate(validation);
+  for (uint32_t i = 0; i < before.kinds.count(); ++i)
+    job.kinds.add(before.kinds.kind(i).curve, before.kinds.kind(i).seen, {});
+  CHECK(job.kinds.count() == 3);
+  CHECK(job.kinds.usual().pages == kPeak && job.kinds.usual().allocations == kAllocations);
+}
+
 // A curve as a profile file has it: a few steps, each with the most in it.
 Curve in_steps(const IterationKinds::Kind& kind) {
   const Forecast& f = kind.forecast;
@@ -326,6 +364,8 @@ int main() {
   what_holds_the_same_is_told_apart_by_its_length();
   batches_take_a_few_kinds_only();
   kinds_of_an_earlier_run_are_known();
+  sizes_are_those_of_kinds_that_come_often();
+  kinds_that_came_often_before_are_usual_at_once();
   a_curve_in_steps_is_known_again();
   times_that_were_given_are_replaced_at_once();
   more_kinds_than_there_can_be_are_left_out();

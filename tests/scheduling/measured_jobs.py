@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from hypothesis import strategies as st
 
 from gpushare.scheduling.efficiency import efficiency
-from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.pace import Pace
+from gpushare.scheduling.progress import Progress
 from gpushare.scheduling.snapshot import GROUPS, TURNS
 from gpushare.scheduling.trials import TRIALS_SHARE
 

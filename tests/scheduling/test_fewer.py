@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from gpushare.jobs import FAIR, ORDERS
 from gpushare.scheduling.efficiency import efficiency, serial_share, slowed_down
 from gpushare.scheduling.fewer import FewerSearch, Forecast, Found, Resident, best_number, residents
-from gpushare.scheduling.meter import Progress, Reading
+from gpushare.scheduling.meter import Reading
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
+from gpushare.scheduling.progress import Progress
 from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS, IterationCurve, JobState
 from gpushare.scheduling.trials import TRIALS_SHARE
 
@@ -225,7 +226,7 @@ class ShortOfMemory:
     def run(self, seconds: float) -> None:
         end_s = self.now_s + seconds
         while self.now_s < end_s:
-            jobs = {account: Progress(done, 0.05, self.phase) for account, done in self.done.items()}
+            jobs = {a: Progress(done, 0.05, self.phase, a in self.away) for a, done in self.done.items()}
             first = [Resident(account, MIB) for account in self.done]
             mode = self.pace.look(self.now_s, jobs, self._forecast, residents=first, copied_out=self.away)
             if self.pace.aside != self.away:

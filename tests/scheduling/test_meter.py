@@ -1,16 +1,19 @@
-"""Work done, solo times, phases."""
+"""Work done in windows, and how far a window may be off."""
+
+from collections.abc import Callable
 
 import pytest
 
 from gpushare.scheduling.efficiency import doubt, efficiency
-from gpushare.scheduling.meter import Meter, Progress, SoloTimes, phase
+from gpushare.scheduling.meter import Meter, Reading
+from gpushare.scheduling.progress import Progress
 
 
 def test_a_clear_case_is_measured_sooner() -> None:
     meter = Meter()
     jobs = {1: Progress(0.0, 0.1), 2: Progress(0.0, 0.1)}
     meter.restart(jobs)
-    meter.count(jobs)
+    meter.count(0.0, jobs)
     assert meter.trial_s(0.0) == meter.trial_s(-1.0) == meter.trial_s(0.01) == pytest.approx(0.2 + 2.0)
     assert meter.trial_s(0.1) == pytest.approx(0.2 + 1.0)
     assert meter.trial_s(1.0) == pytest.approx(0.2 + 0.4)
@@ -21,9 +24,9 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     jobs = {1: Progress(10.0, 0.5), 2: Progress(0.0, 0.1)}
     meter.restart(jobs)
     meter.switch(0.0)
-    meter.count(jobs)
+    assert meter.count(0.0, jobs) == 0
     assert meter.read(0.5) is None and meter.read(1.0) is None  # the window begins here
-    meter.count({1: Progress(14.0, 0.5), 2: Progress(10.0, 0.1)})
+    assert meter.count(3.0, {1: Progress(14.0, 0.5), 2: Progress(10.0, 0.1)}) == pytest.approx(3.0)
     reading = meter.read(3.0)
     assert reading and reading.stp == pytest.approx((4 * 0.5 + 10 * 0.1) / 2.0)
     assert reading.measured == pytest.approx(efficiency([1.0, 0.5]))
@@ -31,20 +34,29 @@ def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     assert meter.lost_s(3.0, 1.5) == pytest.approx(3.0 * (1 - efficiency([2 / 3, 1 / 3]) / 1.5))
 
 
-def test_a_solo_time_that_was_disturbed_is_mended() -> None:
-    times = SoloTimes()
-    assert times.seconds(1, 10**8) == 0.1
-    times.note(1, [0, 2 * 10**7, 3 * 10**7], 10**8)  # the rest of the iteration allocates nothing
-    assert times.seconds(1, 10**8) == 0.1
-    times.note(1, [0, 4 * 10**7, 6 * 10**7], 5 * 10**7)
-    times.note(1, [0, 6 * 10**7, 11 * 10**7], 11 * 10**7)  # slower again, beside others
-    assert times.seconds(1, 10**8) == 0.06
-    times.note(2, [], 0)
-    assert times.seconds(2, 10**8) == 0.1
+def measure(done: Callable[[float], float], *, waits: bool = False) -> Reading:
+    """A second from the window's begin on, looked at as often as a mode that is new; the other job goes on evenly."""
+    meter = Meter()
+    jobs = {1: Progress(5.0, 0.1), 2: Progress(5.0, 0.1)}
+    meter.restart(jobs)
+    meter.switch(-1.0)
+    for look in range(21):
+        now_s = look * 0.05
+        jobs = {1: Progress(5.0 + done(now_s), 0.1, waits=waits), 2: Progress(5.0 + 9 * now_s, 0.1)}
+        meter.count(now_s, jobs)
+        reading = meter.read(now_s)
+    assert reading and not reading.full
+    return reading
 
 
-def test_a_phase_is_of_size_not_of_small_change() -> None:
-    assert phase([100, 1000, 100]) == phase([100, 1001, 100])
-    assert phase([100, 1000, 100]) != phase([100, 1200, 100])
-    assert phase([100] * 10) != phase([100] * 12)
-    assert phase([]) == (0, 0)
+def test_what_a_job_does_alone_leaves_in_doubt_what_the_mode_is_worth() -> None:
+    even = measure(lambda now_s: 4 * now_s)
+    assert even.off == pytest.approx({1: 0.05, 2: 0.05})
+    stalled = measure(lambda now_s: 4 * min(now_s, 0.4))
+    assert stalled.off[1] == pytest.approx(0.5) and stalled.off[2] == pytest.approx(0.05)
+    assert stalled.doubt > 0.2 > 2 * even.doubt
+    assert measure(lambda now_s: 4 * min(now_s, 0.4) + 0.2 * max(0.0, now_s - 0.4)).off[1] == pytest.approx(
+        0.5
+    )
+    assert measure(lambda now_s: now_s).off[1] == pytest.approx(0.05)  # contention makes jobs as slow as that
+    assert measure(lambda now_s: 0.0, waits=True).off[1] == pytest.approx(0.05)

@@ -3,8 +3,8 @@
 import pytest
 from measured_jobs import Jobs
 
-from gpushare.scheduling.meter import Progress
 from gpushare.scheduling.pace import Pace
+from gpushare.scheduling.progress import Progress
 from gpushare.scheduling.snapshot import TURNS
 from gpushare.scheduling.trials import CLOSE_LOOK_S, LOOK_S
 

@@ -42,6 +42,7 @@ def fill(descriptor: int) -> None:
         put(descriptor, slot, layout.SLOT, state=3, held_bytes=150 * MIB, iterations=iterations)
         put(descriptor, slot, layout.SLOT, solo_peak_bytes=200 * MIB, begin_ns=1, end_ns=5_000_000_001)
         put(descriptor, slot, layout.SLOT, solo_iteration_ns=100_000_000, shared_iterations=iterations)
+        put(descriptor, slot, layout.SLOT, shared_work=iterations * 1_000_000)
         put(descriptor, slot, layout.SLOT, shared_iteration_sum_ns=iterations * 110_000_000)
         put(descriptor, slot, layout.SLOT, door_wait_ns=1_000_000_000)
 
@@ -135,7 +136,7 @@ def test_names_of_jobs_are_no_markup(memory: int) -> None:
 
 def test_each_field_of_the_summary_is_explained(memory: int) -> None:
     fill(memory)
-    modes = {"zico": {"seconds": 2.0, "yield": 1.5, "efficiency": 1.5}}
+    modes = {"zico": {"seconds": 2.0, "pace": 1.45, "yield": 1.5, "efficiency": 1.5}}
     results = [JobResult("a", "a.py", "ok", 0, None, 1)]
     summary = build_summary(
         Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0, yields={"modes": modes}
@@ -192,7 +193,7 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert summary["pool_peak_bytes"] == 310 * MIB
     assert summary["solo_peaks_sum_bytes"] == 400 * MIB
     assert summary["overlap_s"] == 2.0
-    assert summary["serial_estimate_s"] == pytest.approx(5 - 1 - 0.4 + 5 - 1 - 0.38)
+    assert summary["serial_estimate_s"] == pytest.approx(5 - 1 - 0.4 + 5 - 1 - 0.38 + 2 * 1)
     console = Console(width=100, record=True, file=io.StringIO())
     render_summary(summary, console)
     text = console.export_text()
@@ -232,9 +233,9 @@ def test_the_summary_says_how_wrong_forecasts_of_waits_were(memory: int) -> None
 def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     fill(memory)
     modes = {
-        "zico": {"seconds": 2.0, "yield": 1.5, "efficiency": 1.5},
-        "waterwave": {"seconds": 1.0, "yield": 1.4, "efficiency": 1.25},
-        "temporal": {"seconds": 0.5, "yield": None, "efficiency": None},
+        "zico": {"seconds": 2.0, "pace": 1.45, "yield": 1.5, "efficiency": 1.5},
+        "waterwave": {"seconds": 1.0, "pace": 1.35, "yield": 1.4, "efficiency": 1.25},
+        "temporal": {"seconds": 0.5, "pace": 0.2, "yield": None, "efficiency": None},
     }
     yields = {
         "modes": modes,
@@ -256,8 +257,8 @@ def test_the_summary_says_which_mode_was_in_force(memory: int) -> None:
     summary, text = told(yields)
     assert {name: summary[name] for name in yields} == yields
     assert (
-        "; by zico for 2.0 s at 1.50 times the pace of one after the other, by waterwave for 1.0 s at 1.40 times the "
-        "pace of one after the other (efficiency 1.25), in turns for 500.0 ms\n"
+        "; by zico for 2.0 s at 1.45 times the pace of one after the other, by waterwave for 1.0 s at 1.35 times the "
+        "pace of one after the other (efficiency 1.25 when last measured), in turns for 500.0 ms\n"
     ) in text
     summary, text = told({**yields, "modes": {"zico": modes["zico"]}})
     assert "by zico" not in text  # there was no other one

@@ -1,0 +1,141 @@
+// Forks: the others are parked meanwhile, whatever the policy is, and who forks does not wait for
+// what can't come, nor is what it waits a part of its iteration.
+#include "../src/clock.h"
+#include "world.h"
+
+namespace {
+
+void a_fork_parks_the_others(Policy policy) {
+  World w(policy, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.permit_all(2);
+  std::atomic<bool> ending{false}, working{false};
+  std::thread t([&] {
+    Job b{w, 2};
+    while (!ending) {
+      w.governor.mark(2), w.governor.pass_door(2);
+      working = true;
+      while (b.pages.size() < 8) b.take();
+      while (!b.pages.empty()) b.give();
+      working = false;
+    }
+    b.end();
+  });
+  for (int n = 0; n < 100; ++n) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    uint64_t before = w.telemetry.slot(2, kIterations);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    CHECK(!working && w.telemetry.slot(2, kIterations) == before);
+    w.governor.unpark_others(1);
+  }
+  ending = true;
+  t.join();
+}
+
+void two_forks_of_a_job_at_once() {
+  World w(Policy::kZico, 64);
+  w.governor.begin_job(0);
+  for (int n = 0; n < 2; ++n) CHECK(w.governor.park_others(1, 5000000000));
+  w.governor.unpark_others(1);
+  CHECK(w.governor.forking());
+  w.governor.unpark_others(1);
+  CHECK(!w.governor.forking());
+}
+
+// It waits for what the one that forks has in hand, in its own iteration, so it computes nothing.
+void a_fork_does_not_wait_for_who_is_about_to_fork() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job two{w, 2};
+  w.governor.mark(2);
+  w.governor.pass_door(2);
+  two.take();
+  w.governor.await_turn_to_fork(2, true);
+  CHECK(w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  w.governor.await_turn_to_fork(2, false);
+  CHECK(!w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  two.give();
+}
+
+// A job that has slept for long in its iteration does not wake in just that moment.
+void a_fork_does_not_wait_for_who_sleeps() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job two{w, 2};
+  w.governor.thread_enters(2);
+  w.governor.mark(2), w.governor.pass_door(2);
+  two.take();
+  CHECK(!w.governor.park_others(1, 200000000));  // it computes
+  w.governor.unpark_others(1);
+  w.governor.begin_rest(2);
+  std::this_thread::sleep_for(milliseconds(1500));
+  CHECK(w.governor.park_others(1, 200000000));
+  w.governor.unpark_others(1);
+  CHECK(w.governor.end_rest(2));
+  w.governor.thread_leaves(2);
+  two.end();
+}
+
+// A job that is setting up stops at its next allocation until the fork is through.
+void a_fork_stops_a_set_up() {
+  World w(Policy::kZico, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  std::atomic<bool> ending{false};
+  std::atomic<uint64_t> steps{0};
+  std::thread t([&] {
+    while (!ending) {
+      if (w.governor.forking()) w.governor.stop_for_fork(2);
+      ++steps;
+    }
+  });
+  for (int n = 0; n < 100; ++n) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    uint64_t before = steps;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    CHECK(steps <= before + 1);  // one that had looked before
+    w.governor.unpark_others(1);
+    while (steps == before) std::this_thread::yield();
+  }
+  ending = true;
+  t.join();
+}
+
+// It waits twice: for the lock of imports, and for the other one, which is setting up.
+void a_wait_to_fork_is_no_part_of_the_iteration() {
+  World w(Policy::kZico, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1};
+  uint64_t start = now_ns();
+  w.governor.mark(1), w.governor.pass_door(1);
+  one.take();
+  std::this_thread::sleep_for(milliseconds(20));
+  w.governor.await_turn_to_fork(1, true);
+  std::this_thread::sleep_for(milliseconds(60));
+  w.governor.await_turn_to_fork(1, false);
+  uint64_t asked = now_ns();
+  CHECK(w.governor.park_others(1, 1000000000));
+  CHECK(now_ns() >= asked + 15000000);
+  w.governor.unpark_others(1);
+  one.give();
+  w.governor.mark(1), w.governor.pass_door(1);
+  uint64_t took = now_ns() - start;
+  CHECK(w.telemetry.slot(1, kIterations) == 1);
+  uint64_t duration = w.telemetry.slot(1, kLastIterationNs);
+  CHECK(duration >= 20000000 && duration + 75000000 <= took);
+  one.end();
+}
+
+}  // namespace
+
+int main() {
+  for (Policy policy : {Policy::kZico, Policy::kUnmanaged, Policy::kTemporal})
+    a_fork_parks_the_others(policy);
+  two_forks_of_a_job_at_once();
+  a_fork_stops_a_set_up();
+  a_fork_does_not_wait_for_who_is_about_to_fork();
+  a_fork_does_not_wait_for_who_sleeps();
+  a_wait_to_fork_is_no_part_of_the_iteration();
+  puts("forks: ok");
+}
