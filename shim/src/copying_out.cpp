@@ -166,7 +166,7 @@ bool Governor::try_return(Waiter& w) {
   Account& a = accounts_[w.id];
   if (!a.saved) return false;
   Verdict verdict = judge_return(a, w.pages);
-  if (verdict == Verdict::kWait) return false;
+  if (verdict == Verdict::kWait || !pool_.can_restore(a.saved)) return false;
   restore(a, verdict == Verdict::kGo ? w.pages : 0);
   w.refused = verdict == Verdict::kImpossible;
   if (w.pages == 0 && !w.refused) return false;  // its door opens as any other
@@ -189,7 +189,8 @@ void Governor::bring_back() {
   for (auto* waiters : {&memory_waiters_, &door_waiters_})
     std::erase_if(*waiters, [&](Waiter* w) { return try_return(*w); });
   for (uint32_t id = 1; id <= jobs_; ++id)
-    if (Account& a = accounts_[id]; wakes_away(a) && judge_return(a, 0) != Verdict::kWait)
+    if (Account& a = accounts_[id];
+        wakes_away(a) && judge_return(a, 0) != Verdict::kWait && pool_.can_restore(a.saved))
       restore(a, 0);
   if (std::ranges::none_of(accounts(), [](const Account& a) { return a.saved && !a.abandoned; }))
     most_saved_ = 0;

@@ -100,6 +100,16 @@ void Fences::close(uint32_t account) {
                       std::memory_order_relaxed);
 }
 
+bool Fences::settles(uint32_t account, Batch batch) {
+  if (!asynchronous_ || closed(account, batch)) return true;
+  Account& a = of_[account];
+  std::lock_guard lock(a.mutex);
+  if (closed(account, batch)) return true;
+  if (capturing(a)) return false;
+  close_locked(a);
+  return true;
+}
+
 void Fences::poll_locked(Account& a) {
   std::erase_if(a.removed, [&](const auto& e) {
     bool gone = device_->passed(e.second);

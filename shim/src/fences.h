@@ -79,6 +79,9 @@ class Fences {
   bool closed(uint32_t account, Batch batch) const {
     return batch < of_[account].open.load(std::memory_order_relaxed);
   }
+  // Whether the batch can be waited for from now on, whatever its account does: an open one is
+  // closed for that, unless the account captures a graph.
+  bool settles(uint32_t account, Batch batch);
   void poll(uint32_t account);
   void poll_all();
 

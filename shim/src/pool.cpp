@@ -10,8 +10,8 @@
 namespace gpushare {
 
 namespace {
-constexpr int kCandidates = 64;   // idle frames that are looked at
-constexpr uint64_t kAtOnce = 64;  // frames given back with the lock in hand
+constexpr uint64_t kCandidates = 64;  // idle frames that are looked at
+constexpr uint64_t kAtOnce = 64;      // frames given back with the lock in hand
 }  // namespace
 
 Pool::Pool(Device* device, Fences* fences, uint64_t page_bytes, uint64_t budget_pages,
@@ -46,12 +46,12 @@ void Pool::wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream s
 
 // The frame that was freed longest ago of those whose last use has ended; one that another job used
 // rather than one of its own, which it will want where it lies, later in the same iteration. Else
-// one whose end is marked, so that the wait is short; else the oldest.
-Frame Pool::choose_idle(uint32_t account) const {
+// one whose end is marked, so that the wait is short; else the oldest. Who waits on the CPU looks
+// at all of them.
+Frame Pool::choose_idle(uint32_t account, Stream stream) const {
   Frame own = kNoFrame, marked = kNoFrame;
-  int looked_at = 0;
-  for (Frame f = frames_.oldest(); f != kNoFrame && looked_at < kCandidates; f = frames_.next(f)) {
-    ++looked_at;
+  uint64_t left = stream == Fences::kGone ? frames_.count() : kCandidates;
+  for (Frame f = frames_.oldest(); f != kNoFrame && left > 0; f = frames_.next(f), --left) {
     const LastUse& last = frames_.last(f);
     if (passed(last)) {
       if (last.account != account) return f;
@@ -95,7 +95,7 @@ void Pool::find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWor
   bool unmap = occupied(p);
   if (unmap && !passed(p)) work.before_unmapping.push_back({p.user, p.batch});
   bool create = frames_.count() < budget_pages_ || frames_.idle_count() == 0;
-  Frame f = create ? frames_.add() : choose_idle(account);
+  Frame f = create ? frames_.add() : choose_idle(account, stream);
   if (create)
     frames_.set_page(f, page);
   else
@@ -162,7 +162,7 @@ uint64_t Pool::unhold_range(PageIndex first, uint64_t n, Stream stream) {
 bool Pool::replace(PageIndex page, Stream stream, DeviceWork& work) {
   settle();
   Page& p = page_[page];
-  Frame f = choose_idle(p.holder);
+  Frame f = choose_idle(p.holder, stream);
   if (f == kNoFrame) return false;
   frames_.release(p.frame);
   frames_.remove(p.frame);

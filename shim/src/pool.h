@@ -96,6 +96,9 @@ class Pool {
   // can't be. The addresses stay the account's, and restore() brings all back to them. The caller
   // sees to it that nobody uses them meanwhile, and uncharges and charges.
   uint64_t save(uint32_t account);
+  // Whether there is memory for so many pages to come back to. What an account has freed that
+  // captures a graph is none: nobody can wait for its last use.
+  bool can_restore(uint64_t n);
   void restore(uint32_t account);
   // Pages that this budget has no room for go back to the system: at once, or where work is still
   // under way by later calls of trim(). No more than it may be held.
@@ -147,7 +150,7 @@ class Pool {
   bool passed(const LastUse& u) const { return !u.batch || fences_->passed(u.account, u.batch); }
   void wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream stream,
                          DeviceWork& work) const;
-  Frame choose_idle(uint32_t account) const;
+  Frame choose_idle(uint32_t account, Stream stream) const;
   void find_frame(PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void use_idle(Frame f, PageIndex page, uint32_t account, Stream stream, DeviceWork& work);
   void leave(PageIndex page);

@@ -131,8 +131,9 @@ void Governor::change_places() {
       if (!other.saved || other.abandoned || sleeps_away(other) ||
           !makes_room_for(here, other.saved) || !take_out(here))
         continue;
-      if (held_ + other.saved > budget_) return;  // of `here`, pages that are not in use yet stay
-      aside_ &= ~(uint64_t{1} << away);           // somebody here needs it to go on
+      // Of `here`, pages that are not in use yet stay.
+      if (held_ + other.saved > budget_ || !pool_.can_restore(other.saved)) return;
+      aside_ &= ~(uint64_t{1} << away);  // somebody here needs it to go on
       restore(other, 0);
       moved_ns_ = ended_ns_ = now;
       pump();

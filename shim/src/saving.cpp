@@ -1,5 +1,7 @@
 // Contents that leave the pool for a while and come back to the same addresses, seldom enough: the
 // CPU waits here.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -60,6 +62,20 @@ void Pool::do_now(const DeviceWork& work) {
         if (tries == kTries) throw;  // the host ends: the driver must have failed for good
       }
   }
+}
+
+bool Pool::can_restore(uint64_t n) {
+  settle();
+  uint64_t found = budget_pages_ - std::min(budget_pages_, frames_.count());
+  std::array<bool, kNobody + 1> captures{};
+  for (Frame f = frames_.oldest(); f != kNoFrame && found < n; f = frames_.next(f)) {
+    const LastUse& last = frames_.last(f);
+    bool ends =
+        passed(last) || (!captures[last.account] && fences_->settles(last.account, last.batch));
+    captures[last.account] = !ends;
+    found += ends;
+  }
+  return found >= n;
 }
 
 void Pool::restore(uint32_t account) {

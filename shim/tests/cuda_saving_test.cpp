@@ -12,17 +12,22 @@ using namespace gpushare::cuda;
 
 namespace {
 
-constexpr uint64_t kPage = 64 << 10, kPages = 4;
+constexpr uint64_t kPage = 64 << 10, kPages = 4, kMany = 80;
 
 struct Rig {
   Driver driver{GPUSHARE_FAKE_CUDA};
   CudaDevice device;
   Fences fences;
   Pool pool;
-  CUstream streams[2];
+  uint64_t pages;  // that each job takes
+  CUstream streams[3];
 
-  Rig() : device(&driver, 0), fences(&device, 3, 8 * kPage), pool(&device, &fences, kPage, 6, 64) {
-    for (uint32_t i = 0; i < 2; ++i) {
+  explicit Rig(uint64_t budget, uint64_t each = kPages)
+      : device(&driver, 0),
+        fences(&device, 4, 8 * kPage),
+        pool(&device, &fences, kPage, budget, 512),
+        pages(each) {
+    for (uint32_t i = 0; i < 3; ++i) {
       driver.check(driver.cuStreamCreate(&streams[i], CU_STREAM_DEFAULT), "cuStreamCreate");
       fences.add_stream(i + 1, stream(i + 1));
     }
@@ -32,9 +37,9 @@ struct Rig {
     return reinterpret_cast<unsigned long long>(pool.address(p));
   }
   PageIndex take(uint32_t account) {
-    PageIndex first = pool.reserve_range(kPages);
+    PageIndex first = pool.reserve_range(pages);
     DeviceWork work;
-    pool.hold(first, kPages, account, stream(account), work);
+    pool.hold(first, pages, account, stream(account), work);
     for (const DeviceWork::Mapping& m : work.mappings) {
       if (m.create) CHECK(device.create(m.frame));
       device.map(pool.address(m.page), {&m.frame, 1});
@@ -47,7 +52,7 @@ struct Rig {
 void it_comes_back_as_it_was(uint64_t seed) {
   fake_cuda_reset(seed);
   fake_cuda_set_granularity(kPage);
-  Rig rig;
+  Rig rig(6);
   PageIndex mine = rig.take(1);
   fake_cuda_launch_write(rig.streams[0], rig.address(mine), kPages * kPage, 11);
   CHECK(rig.pool.save(1) == kPages);  // the write has not run yet
@@ -68,10 +73,83 @@ void it_comes_back_as_it_was(uint64_t seed) {
   CHECK(c.wrong_reads == 0 && c.misuses == 0);
 }
 
+void leave(Rig& rig, uint32_t account, PageIndex first) {
+  rig.pool.unhold(first, rig.pages, rig.stream(account));
+  rig.pool.release_range(first, rig.pages);
+}
+
+PageIndex write(Rig& rig, uint32_t account) {
+  PageIndex first = rig.take(account);
+  fake_cuda_launch_write(rig.streams[account - 1], rig.address(first), rig.pages * kPage,
+                         11 * account);
+  return first;
+}
+
+void begin_capture(Rig& rig, uint32_t account) {
+  rig.driver.check(rig.driver.cuStreamBeginCapture_v2(rig.streams[account - 1],
+                                                      CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   "cuStreamBeginCapture");
+}
+
+void end_capture(Rig& rig, uint32_t account) {
+  CUgraph graph;
+  rig.driver.check(rig.driver.cuStreamEndCapture(rig.streams[account - 1], &graph),
+                   "cuStreamEndCapture");
+}
+
+// What the first job had written is there.
+void finish(Rig& rig, PageIndex mine) {
+  fake_cuda_launch_read(rig.streams[0], rig.address(mine), rig.pages * kPage, 11);
+  rig.pool.unhold(mine, rig.pages, rig.stream(1));
+  CHECK_EMPTY(rig.pool.check(0));
+  fake_cuda_run_all();
+  CHECK(fake_cuda_read_counters().wrong_reads == 0 && fake_cuda_read_counters().misuses == 0);
+}
+
+// Nobody can wait for what a job has used that captures a graph.
+void it_comes_back_once_a_capture_has_ended(uint64_t seed) {
+  fake_cuda_reset(seed);
+  fake_cuda_set_granularity(kPage);
+  Rig rig(6);
+  PageIndex mine = write(rig, 1);
+  CHECK(rig.pool.save(1) == kPages);
+  PageIndex other = write(rig, 2);
+  begin_capture(rig, 2);
+  leave(rig, 2, other);
+  CHECK(rig.pool.can_restore(2) && !rig.pool.can_restore(3));  // two of its own are left
+  rig.pool.set_budget(8);
+  CHECK(rig.pool.can_restore(kPages) && !rig.pool.can_restore(kPages + 1));
+  rig.pool.set_budget(6);
+  end_capture(rig, 2);
+  CHECK(rig.pool.can_restore(kPages));
+  rig.pool.restore(1);
+  finish(rig, mine);
+}
+
+// What others have freed will do, also where it is the latest of much, and their work is to come.
+void it_comes_back_to_what_can_be_waited_for(uint64_t seed) {
+  fake_cuda_reset(seed);
+  fake_cuda_set_granularity(kPage);
+  Rig rig(2 * kMany, kMany);
+  PageIndex mine = write(rig, 1);
+  CHECK(rig.pool.save(1) == kMany);
+  PageIndex captured = write(rig, 2), other = write(rig, 3);
+  begin_capture(rig, 2);
+  leave(rig, 2, captured);
+  CHECK(!rig.pool.can_restore(1));
+  leave(rig, 3, other);
+  CHECK(rig.pool.can_restore(kMany) && !rig.pool.can_restore(kMany + 1));
+  rig.pool.restore(1);
+  end_capture(rig, 2);
+  finish(rig, mine);
+}
+
 }  // namespace
 
 int main() {
   setvbuf(stdout, nullptr, _IONBF, 0);
   for (uint64_t seed = 0; seed < 100; ++seed) it_comes_back_as_it_was(seed);
+  for (uint64_t seed = 0; seed < 40; ++seed) it_comes_back_once_a_capture_has_ended(seed);
+  for (uint64_t seed = 0; seed < 10; ++seed) it_comes_back_to_what_can_be_waited_for(seed);
   printf("cuda saving: ok\n");
 }

@@ -384,6 +384,10 @@ MUTANTS = [
     ("cuda_given_up", "recent.cpp", "  if (!unused) page.user", "  page.user"),
     ("cuda_given_up", "recent.cpp", "  if (!unused) frames_", "  frames_"),
     ("cuda_saving", "saving.cpp", "fences_->finish(account, open);", ";"),
+    ("cuda_saving", "saving.cpp", "found += ends;", "++found;"),
+    ("cuda_saving", "saving.cpp", "std::min(budget_pages_, frames_.count())", "budget_pages_"),
+    ("cuda_saving", "fences.cpp", "  if (capturing(a)) return false;\n", ""),
+    ("cuda_saving", "pool.cpp", "stream == Fences::kGone ? frames_.count() : kCandidates", "kCandidates"),
     (
         "cuda_saving",
         "saving.cpp",
