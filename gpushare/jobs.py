@@ -119,6 +119,7 @@ def load_job_file(path: Path) -> list[JobSpec]:
 
 _LONGEST_NAME = 200
 _TYPES: dict[str, type] = {"command": str, "name": str, "cwd": str, "env": dict, "priority": int}
+_TYPE_WORDS = {str: "a text", dict: "a table", int: "a whole number"}
 
 
 def _from_table(table: Any, path: Path, number: int) -> JobSpec:
@@ -129,7 +130,7 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
         if key not in _TYPES:
             raise UsageError(f"{where} has an unknown key {key!r}; known are {', '.join(_TYPES)}")
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
-            raise UsageError(f"{where}: {key} must be a {_TYPES[key].__name__}, but got {value!r}")
+            raise UsageError(f"{where}: {key} must be {_TYPE_WORDS[_TYPES[key]]}, but got {value!r}")
     if (name := table.get("name")) is not None and not _can_name_files(name):
         raise UsageError(
             f"{where}: a name must do for files: 1 to {_LONGEST_NAME} bytes without '/', not {name!r}"

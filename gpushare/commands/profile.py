@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -49,6 +50,10 @@ def profile(
     command = f"{script} {shlex.join(args)}" if args else job
     spec = job_specs.parse_job(command)
     job_specs.check(spec)
+    if behind := _options_behind(args):
+        common.say(
+            f"{behind} stands behind the script, so it is the script's; an option of profile stands before it"
+        )
     budget_bytes, _ = common.choose_budget(budget, on)
     found, work = measure(spec, on, budget_bytes, trace_file)
     if found is None:
@@ -56,6 +61,12 @@ def profile(
         return work.exit_code or GpushareError.exit_code
     _show(found, as_json)
     return work.exit_code
+
+
+def _options_behind(args: Sequence[str]) -> str | None:
+    """The first word there that profile would have taken for one of its own."""
+    own = {name for parameter in profile.params for name in parameter.opts if name.startswith("--")}
+    return next((word for word in args if word.split("=")[0] in own), None)
 
 
 def measure(
@@ -92,14 +103,18 @@ def _how_it_ended(work: Run) -> str:
     """Of a job that was measured and then came to no good end."""
     result = work.results[0]
     because = f": {result.message}" if result.message else ""
-    return f"{result.name} ended as {result.status} after it was measured{because}"
+    return f"{result.name} {_ended(result.status)} after it was measured{because}"
 
 
 def why_none(work: Run) -> str:
     """Why a job that was run for its profile has none."""
     result = work.results[0]
     reason = result.message or "no two iterations were seen (an optimizer step or a backward pass ends one)"
-    return f"no profile: {result.name} ended as {result.status}: {reason}"
+    return f"no profile: {result.name} {_ended(result.status)}: {reason}"
+
+
+def _ended(status: str) -> str:
+    return "ended well" if status == "ok" else f"ended as {status}"
 
 
 def _show(found: Profile, as_json: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -109,6 +110,10 @@ def run(
     shown = console if (sys.stdout.isatty() if live is None else live) else None
     screen = _screen(plan, shown)
     _tell_plan(plan, how, screen)
+    if logs.earlier:
+        screen.note(
+            f"{logs.directory} keeps files of an earlier run beside this one's: {', '.join(logs.earlier)}"
+        )
     again = _restarting(logs, trace_file, shown) if restarts else None
     work = Run(plan, logs, screen, log)
     with Interrupts() as interrupts:
@@ -128,9 +133,17 @@ def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:
     )
     if told := devices.unmanaged_gpu(plan.device):
         screen.note(told)
+    for spec in _of_one_script(plan.jobs):
+        screen.note(f"{spec.name} is {spec.command}")
     for spec, profile in zip(plan.jobs, plan.profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
+
+
+def _of_one_script(specs: Sequence[JobSpec]) -> list[JobSpec]:
+    """Jobs that only a number in their names tells apart."""
+    counts = Counter((spec.kind, spec.target) for spec in specs)
+    return [spec for spec in specs if counts[spec.kind, spec.target] > 1]
 
 
 def _restarting(

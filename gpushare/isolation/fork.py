@@ -1,25 +1,47 @@
 """A fork is a door: a child forked while another job computes can hang on a lock that was held at that
 instant (oneDNN's cache, a generator's mutex, a module's import lock), so the other jobs are parked first and
-nobody else imports meanwhile."""
+nobody else imports meanwhile.
+
+And a child has all that was open: of the ends of a pipe that another job is about to give to a process of its own, too.
+Who waits for that pipe's end would wait for both, so nobody forks while another one starts a process. Who needs both
+locks takes that of imports first.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from multiprocessing import popen_fork
+from multiprocessing import popen_fork, popen_spawn_posix
 from typing import Any
 
 from gpushare.isolation import context, imports
 from gpushare.native import shim
 
 _LONGEST_PARK_NS = 5_000_000_000
+_LONGEST_START_S = 1.0  # of a process; what starts one may import, and wait for who forks
+_starting = threading.RLock()
 
 
 def _lock_imports(job: context.JobContext) -> Any:
     """As `imports.lock_imports`; whoever has the lock may be about to fork, and wait for this job to be parked."""
     with shim.awaiting_fork(job.account):
         return imports.lock_imports()
+
+
+@contextmanager
+def _no_process_begins(job: context.JobContext) -> Iterator[None]:
+    """In it no other job forks, or starts a process; or but one for very long."""
+    with shim.awaiting_fork(job.account):
+        taken = _starting.acquire(timeout=_LONGEST_START_S)
+    try:
+        yield
+    finally:
+        if taken:
+            _starting.release()
 
 
 def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[..., Any]:
@@ -35,13 +57,14 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         try:
             # What a signal's handler raises may come before each of these lines.
             importing = _lock_imports(job)
-            parked = True
-            if not shim.park_others(job.account, _LONGEST_PARK_NS):
-                # The other job is in one very long iteration. Forking now is what plain python does all the time
-                # beside its own threads; waiting for ever would be worse.
-                job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
-            result = fork(*args, **kwargs)
-            pid = pid_of(result)
+            with _no_process_begins(job):
+                parked = True
+                if not shim.park_others(job.account, _LONGEST_PARK_NS):
+                    # The other job is in one very long iteration. Forking now is what plain python does all the time
+                    # beside its own threads; waiting for ever would be worse.
+                    job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
+                result = fork(*args, **kwargs)
+                pid = pid_of(result)
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there
                 if parked:
@@ -54,10 +77,9 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
 
 
 def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
-    """`multiprocessing`'s start of a process by a fork, with no other job's fork in it.
+    """`multiprocessing`'s start of a process, with no other job's fork in it.
 
-    It makes the pipe first by whose end the parent is told of the child's. A child of another job that is forked before
-    the parent has closed its side has that side too, and the parent waits for both.
+    It makes the pipe first by whose end the parent is told of the child's, and may import what the process is given.
     """
 
     @wraps(launch)
@@ -67,7 +89,8 @@ def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
             return launch(*args, **kwargs)
         importing = _lock_imports(job)
         try:
-            launch(*args, **kwargs)  # the child does not come back
+            with _no_process_begins(job):
+                launch(*args, **kwargs)  # a child that is forked does not come back
         finally:
             if importing:
                 importing.release()
@@ -75,10 +98,34 @@ def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
     return launch_alone
 
 
+_PREEXEC = 6  # the position of `preexec_fn` in the arguments of Popen: to run it takes a fork
+
+
+def started_alone(start: Callable[..., None]) -> Callable[..., None]:
+    """`subprocess.Popen.__init__`, with no other job's fork between its pipes and their ends' leaving it."""
+    forking = launched_alone(start)
+
+    @wraps(start)
+    def start_alone(self: Any, *args: Any, **kwargs: Any) -> None:
+        job = context.current()
+        if job is None or not context.in_host():
+            return start(self, *args, **kwargs)
+        if kwargs.get("preexec_fn") or any(args[_PREEXEC : _PREEXEC + 1]):
+            return forking(self, *args, **kwargs)
+        with _no_process_begins(job):
+            start(self, *args, **kwargs)
+
+    return start_alone
+
+
 def install() -> None:
     """Replace the functions that fork. Programs are started without one (see `children.py`)."""
     start: Any = popen_fork.Popen
     start._launch = launched_alone(start._launch)
+    spawn: Any = popen_spawn_posix.Popen
+    spawn._launch = launched_alone(spawn._launch)
+    program: Any = subprocess.Popen
+    program.__init__ = started_alone(program.__init__)
     os.fork = guarded(os.fork, int)
     os.forkpty = guarded(os.forkpty, lambda result: int(result[0]))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpushare.errors import UsageError
+from gpushare.launcher import explain
 
 
 def run_directory() -> Path:
@@ -19,8 +20,25 @@ def run_directory() -> Path:
     return Path(state) / "gpushare" / f"run-{now}-{os.getpid()}"
 
 
+_KINDS = (".out", ".err", ".alloc")
+
+
+def _others(directory: Path, names: Sequence[str]) -> list[str]:
+    """What a run that wrote its logs to the directory has left there of other jobs."""
+    own = {f"{name}{kind}" for name in names for kind in _KINDS}
+    try:
+        found = [entry.name for entry in os.scandir(directory)]
+    except OSError:
+        return []
+    return sorted(
+        name for name in found if (name.endswith(_KINDS) or name.startswith("restart-")) and name not in own
+    )
+
+
 class Logs:
     """Open files NAME.out and NAME.err for each job, and host.log; NAME.alloc for a job that is profiled.
+
+    What a run before has left of jobs of these names is not kept. `earlier`: names of what it has left of others.
 
     :raises UsageError: the directory can't be made or written to.
     """
@@ -29,10 +47,13 @@ class Logs:
         self.directory = directory
         self._failed: set[Path] = set()
         self._profiled: dict[Path, int] = {}  # length of what the file begins with
+        self.earlier = _others(directory, names)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             host = directory / "host.log"
             host.write_bytes(b"")  # an earlier run's last words are not this one's
+            for name in (*(f"{name}.alloc" for name in names), explain.NAME):
+                (directory / name).unlink(missing_ok=True)  # this run may write none
             self.host = host.open("ab", buffering=0)
             self._files: dict[tuple[str, str], BinaryIO] = {
                 (name, stream): (directory / f"{name}.{stream}").open("wb", buffering=0)

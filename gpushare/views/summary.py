@@ -11,26 +11,13 @@ from rich.table import Table
 from gpushare.units import format_bytes, format_seconds
 
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
+_WIDE = 78  # columns of a terminal that has room for shifts beside short names
 _UNEVEN = 0.02  # a yield this far from the efficiency is one that the jobs share unevenly
 
 
 def render_summary(summary: dict[str, Any], console: Console) -> None:
     """Print what `figures.build_summary` has made."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("job", "status", "iterations", "time", "peak alone", "peak here", "shift", "forecast"):
-        table.add_column(heading, justify="left" if heading in ("job", "status") else "right")
-    for job in summary["jobs"]:
-        table.add_row(
-            job["name"],
-            _status(job),
-            str(job["iterations"]),
-            format_seconds(job["duration_s"]),
-            format_bytes(job["solo_peak_bytes"]),
-            format_bytes(job["held_peak_bytes"]),
-            format_seconds(job["time_shift_s"]),
-            format_seconds(job["predicted_time_shift_s"]),
-        )
-    console.print(table)
+    console.print(_table(summary["jobs"], shifts=console.width >= _WIDE))
     for job in summary["jobs"]:
         if text := _waits(job):
             console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -48,6 +35,28 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
         soft_wrap=True,
     )
     console.print(_times(summary), highlight=False, soft_wrap=True)
+
+
+def _table(jobs: Sequence[Mapping[str, Any]], *, shifts: bool) -> Table:
+    """:param shifts: whether there is room for them."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    headings = ["job", "status", "iterations", "time", "peak alone", "peak here", "shift", "forecast"]
+    columns = len(headings) - (0 if shifts else 2)
+    for heading in headings[:columns]:
+        table.add_column(heading, justify="left" if heading in ("job", "status") else "right")
+    for job in jobs:
+        cells = [
+            job["name"],
+            _status(dict(job)),
+            str(job["iterations"]),
+            format_seconds(job["duration_s"]),
+            format_bytes(job["solo_peak_bytes"]),
+            format_bytes(job["held_peak_bytes"]),
+            format_seconds(job["time_shift_s"]),
+            format_seconds(job["predicted_time_shift_s"]),
+        ]
+        table.add_row(*cells[:columns])
+    return table
 
 
 def _beside_the_gpu(summary: dict[str, Any]) -> str | None:

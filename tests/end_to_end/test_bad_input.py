@@ -202,10 +202,22 @@ def test_a_script_whose_name_has_a_space(tmp_path: Path, gpushare: Run) -> None:
     assert done.returncode == 0 and "profile saved as " in done.stderr, done.stderr
 
 
+def test_options_behind_the_script_of_a_profile_are_told_of(gpushare: Run) -> None:
+    done = gpushare("profile", "train.py", "20", "--json")
+    assert done.returncode == 0 and "iteration" in done.stdout and "{" not in done.stdout, done.stdout
+    assert "--json stands behind the script, so it is the script's" in done.stderr
+
+
+def test_jobs_of_one_script_are_told_apart(gpushare: Run) -> None:
+    done = gpushare("run", "train.py 6", "train.py 7", "three.py")
+    notes = [line for line in done.stderr.splitlines() if line.startswith("gpushare: train")]
+    assert notes == ["gpushare: train is train.py 6", "gpushare: train-2 is train.py 7"]
+
+
 def test_a_plan_of_a_script_without_iterations_simulates_nothing(tmp_path: Path, gpushare: Run) -> None:
     (tmp_path / "none.py").write_text("print('nothing')\n")
     done = gpushare("plan", "none.py", "train.py 20")
-    assert done.returncode == 2 and "no profile: none ended as ok" in done.stderr, done.stderr
+    assert done.returncode == 2 and "no profile: none ended well" in done.stderr, done.stderr
 
 
 def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:

@@ -53,6 +53,41 @@ def test_workers_started_again_and_again_beside_a_job_that_computes(gpushare: Ru
     assert summary["parks"] >= 48
 
 
+PROGRAMS = """
+import pathlib, subprocess
+pathlib.Path("begun").touch()
+for n in range(300):
+    subprocess.run(["/bin/true"], capture_output=True, preexec_fn=(lambda: None) if n % 10 == 0 else None)
+pathlib.Path("ended").touch()
+print("all ended")
+"""
+WORKERS = """
+import multiprocessing, pathlib, time
+def wait_for(name):
+    for tries in range(4000):
+        if pathlib.Path(name).exists():
+            return
+        time.sleep(0.005)
+    print("in vain")
+wait_for("begun")
+workers = [multiprocessing.Process(target=wait_for, args=("ended",)) for _ in range(40)]
+for worker in workers:
+    worker.start()
+    time.sleep(0.003)
+for worker in workers:
+    worker.join()
+"""
+
+
+def test_programs_end_although_another_job_forks_workers_that_stay(gpushare: Run, tmp_path: Path) -> None:
+    """A worker that has the end of a pipe which the program's output comes by would keep it open."""
+    (tmp_path / "programs.py").write_text(PROGRAMS)
+    (tmp_path / "workers.py").write_text(WORKERS)
+    done = gpushare("run", "programs.py", "workers.py", timeout=120)
+    assert done.returncode == 0 and "all ended" in done.stdout, done.stdout + done.stderr
+    assert "in vain" not in done.stdout
+
+
 COMPILES = """
 import pathlib, sys, time, torch
 sys.path.insert(0, ".")

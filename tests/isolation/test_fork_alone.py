@@ -3,8 +3,9 @@
 import io
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import pytest
 
@@ -26,12 +27,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def can_import_elsewhere() -> bool:
+    return is_free_elsewhere(imports._importing)
+
+
+def can_start_elsewhere() -> bool:
+    return is_free_elsewhere(fork._starting)
+
+
+def is_free_elsewhere(lock: Any) -> bool:
     found = []
 
     def try_to() -> None:
-        found.append(imports._importing.acquire(timeout=0.1))
+        found.append(lock.acquire(timeout=0.1))
         if found[0]:
-            imports._importing.release()
+            lock.release()
 
     thread = threading.Thread(target=try_to)
     thread.start()
@@ -67,10 +76,11 @@ def test_what_the_fork_raises_lets_them_go_on_too(calls: list[str], monkeypatch:
 def test_who_waits_for_the_lock_is_as_if_parked(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def awaiting(account: int) -> Iterator[None]:
+        held = not can_import_elsewhere()
+        assert held == bool(calls) and can_start_elsewhere()
         calls.append(f"awaits {account}")
-        assert can_import_elsewhere()
         yield
-        assert not can_import_elsewhere()
+        assert not can_import_elsewhere() and can_start_elsewhere() is not held
         calls.append("no longer")
 
     def park(account: int, timeout_ns: int) -> bool:
@@ -80,7 +90,7 @@ def test_who_waits_for_the_lock_is_as_if_parked(calls: list[str], monkeypatch: p
     monkeypatch.setattr(shim, "awaiting_fork", awaiting)
     monkeypatch.setattr(shim, "park_others", park)
     assert fork.guarded(lambda: 7, int)() == 7
-    assert calls == ["awaits 3", "no longer", "park 3", "unpark 3"]
+    assert calls == ["awaits 3", "no longer", "awaits 3", "no longer", "park 3", "unpark 3"]
 
 
 def test_a_process_is_launched_with_no_other_fork_in_it(
@@ -90,16 +100,38 @@ def test_a_process_is_launched_with_no_other_fork_in_it(
     free: list[bool] = []
 
     def launch(fails: bool) -> None:
-        free.append(can_import_elsewhere())
+        free.append(can_import_elsewhere() or can_start_elsewhere())
         fork.guarded(lambda: 7, int)()
-        free.append(can_import_elsewhere())
+        free.append(can_import_elsewhere() or can_start_elsewhere())
         if fails:
             raise BlockingIOError
 
     fork.launched_alone(launch)(False)
     with pytest.raises(BlockingIOError):
         fork.launched_alone(launch)(True)
-    assert free == [False] * 4 and can_import_elsewhere()
+    assert free == [False] * 4 and can_import_elsewhere() and can_start_elsewhere()
+
+
+@pytest.mark.parametrize("preexec", [None, print])
+def test_a_program_is_started_with_no_fork_in_it(
+    calls: list[str], preexec: Callable[[], None] | None
+) -> None:
+    free: list[tuple[bool, bool]] = []
+
+    def start(self: object, *args: object, fails: bool = False, preexec_fn: object = None) -> None:
+        free.append((can_import_elsewhere(), can_start_elsewhere()))
+        if fails:
+            raise FileNotFoundError
+
+    begin = fork.started_alone(start)
+    begin(None, "ls", preexec_fn=preexec)
+    begin(None, "ls", -1, None, None, None, None, preexec)
+    with pytest.raises(FileNotFoundError):
+        begin(None, "ls", preexec_fn=preexec, fails=True)
+    assert (
+        free == [(preexec is None, False)] * 3
+    )  # what runs before the program is a fork, which waits for imports
+    assert can_import_elsewhere() and can_start_elsewhere()
 
 
 def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

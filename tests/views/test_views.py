@@ -156,6 +156,20 @@ def test_each_field_of_the_summary_is_explained(memory: int) -> None:
     assert [name for table in tables for name in table if f"`{name}`" not in text] == []
 
 
+@pytest.mark.parametrize(("width", "shifts"), [(80, True), (60, False)])
+def test_a_narrow_terminal_has_no_shifts_rather_than_broken_columns(
+    memory: int, width: int, shifts: bool
+) -> None:
+    fill(memory)
+    results = [JobResult("train", "train.py", "ok", 0, None, 1)]
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    console = Console(width=width, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    heading, row = console.export_text().splitlines()[:2]
+    assert ("forecast" in heading) is shifts and "peak here" in heading
+    assert row.split()[:3] == ["train", "ok", "40"]
+
+
 def test_a_gpu_is_shown(memory: int) -> None:
     fill(memory)
     screen = LiveScreen(["train"], 400 * MIB, Console(width=80), "cuda:1")
