@@ -29,7 +29,7 @@ void one_failure_at_any_time(const Driver& driver) {
       fake_cuda_set_granularity(kPage);
       driver.check(driver.cuInit(0), "cuInit");
       Program program(driver, seed, sums);
-      program.faulty = true;
+      program.may_fail();
       CHECK(fake_cuda_fail(*call, nth, CUDA_ERROR_UNKNOWN));
       program.run(300);
     }
@@ -49,7 +49,7 @@ void memory_is_taken_by_others(const Driver& driver) {
     fake_cuda_take(seed % 24 * kPage);
     driver.check(driver.cuInit(0), "cuInit");
     Program program(driver, seed, sums);
-    program.faulty = true;
+    program.may_fail();
     program.run(300);
   }
   CHECK(sums.taken > 0 && sums.refused > 0);

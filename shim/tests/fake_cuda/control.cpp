@@ -95,6 +95,8 @@ uint64_t fake_cuda_calls(const char* entry_point) {
   return Locked()->report.counters.calls[static_cast<unsigned>(e)];
 }
 
+void fake_cuda_expect_misuse(const char* part) { Locked()->report.expected.emplace_back(part); }
+
 const char* fake_cuda_last_misuse(void) { return keep(Locked()->report.last_misuse); }
 
 const char* fake_cuda_last_wrong_read(void) { return keep(Locked()->report.last_wrong_read); }

@@ -34,12 +34,13 @@ struct fake_cuda_counters {
   uint64_t device_waits;                      /* cuStreamWaitEvent of an event with a record */
   uint64_t wrong_reads;
   uint64_t misuses;
-  uint64_t capture_errors; /* CUDA_ERROR_STREAM_CAPTURE_*, CUDA_ERROR_CAPTURED_EVENT */
-  uint64_t captured;       /* operations that went into a capture, so never ran */
-  uint64_t deadlocks;      /* waits of the CPU that could never end; each is a misuse too */
-  uint64_t operations;     /* operations that ran on the device */
-  uint64_t pending;        /* operations that were issued and have not run */
-  uint64_t live_handles;   /* not yet released; their memory may live longer, by its mappings */
+  uint64_t expected_misuses; /* of which fake_cuda_expect_misuse tells; not among the others */
+  uint64_t capture_errors;   /* CUDA_ERROR_STREAM_CAPTURE_*, CUDA_ERROR_CAPTURED_EVENT */
+  uint64_t captured;         /* operations that went into a capture, so never ran */
+  uint64_t deadlocks;        /* waits of the CPU that could never end; each is a misuse too */
+  uint64_t operations;       /* operations that ran on the device */
+  uint64_t pending;          /* operations that were issued and have not run */
+  uint64_t live_handles;     /* not yet released; their memory may live longer, by its mappings */
   uint64_t live_mappings;
   uint64_t live_reservations;
   uint64_t live_streams;
@@ -103,6 +104,8 @@ FAKE_CUDA_API struct fake_cuda_counters fake_cuda_read_counters(void);
 FAKE_CUDA_API uint64_t fake_cuda_pending(void* stream);
 /* 0 for a name that is no entry point. */
 FAKE_CUDA_API uint64_t fake_cuda_calls(const char* entry_point);
+/* From now on misuses with this in their texts are expected. */
+FAKE_CUDA_API void fake_cuda_expect_misuse(const char* part);
 /* Empty if there was none. Valid until the thread asks again. */
 FAKE_CUDA_API const char* fake_cuda_last_misuse(void);
 FAKE_CUDA_API const char* fake_cuda_last_wrong_read(void);

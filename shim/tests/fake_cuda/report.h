@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "../../src/devices/cuda_api.h"
 #include "fake_cuda.h"
@@ -19,6 +20,7 @@ class Report {
 
   fake_cuda_counters counters{};
   std::string last_misuse, last_wrong_read;
+  std::vector<std::string> expected;  // parts of the texts of misuses that are no mistakes
 };
 
 // "0x..."
