@@ -24,6 +24,8 @@ from gpushare.units import format_bytes
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 
+_NAMED = 5  # files, in a note
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("jobs", metavar="JOB...", nargs=-1)
@@ -111,9 +113,8 @@ def run(
     screen = _screen(plan, shown)
     _tell_plan(plan, how, screen)
     if logs.earlier:
-        screen.note(
-            f"{logs.directory} keeps files of an earlier run beside this one's: {', '.join(logs.earlier)}"
-        )
+        some = ", ".join(logs.earlier[:_NAMED]) + (", ..." if len(logs.earlier) > _NAMED else "")
+        screen.note(f"{logs.directory} keeps files of an earlier run beside this one's: {some}")
     again = _restarting(logs, trace_file, shown) if restarts else None
     work = Run(plan, logs, screen, log)
     with Interrupts() as interrupts:
@@ -142,8 +143,8 @@ def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:
 
 def _of_one_script(specs: Sequence[JobSpec]) -> list[JobSpec]:
     """Jobs that only a number in their names tells apart."""
-    counts = Counter((spec.kind, spec.target) for spec in specs)
-    return [spec for spec in specs if counts[spec.kind, spec.target] > 1]
+    counts = Counter((spec.kind, spec.cwd, spec.target) for spec in specs)
+    return [spec for spec in specs if counts[spec.kind, spec.cwd, spec.target] > 1]
 
 
 def _restarting(

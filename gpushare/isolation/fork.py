@@ -15,29 +15,37 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from multiprocessing import popen_fork, popen_spawn_posix
+from multiprocessing import popen_fork
 from typing import Any
 
 from gpushare.isolation import context, imports
 from gpushare.native import shim
 
 _LONGEST_PARK_NS = 5_000_000_000
-_LONGEST_START_S = 1.0  # of a process; what starts one may import, and wait for who forks
+_LONGEST_START_S = 2.0  # of a process; what starts one may import, and wait for who forks
 _starting = threading.RLock()
 
 
 def _lock_imports(job: context.JobContext) -> Any:
     """As `imports.lock_imports`; whoever has the lock may be about to fork, and wait for this job to be parked."""
-    with shim.awaiting_fork(job.account):
-        return imports.lock_imports()
+    lock = None
+    try:
+        with shim.awaiting_fork(job.account):
+            lock = imports.lock_imports()
+        return lock
+    except BaseException:
+        if lock:
+            lock.release()
+        raise
 
 
 @contextmanager
 def _no_process_begins(job: context.JobContext) -> Iterator[None]:
     """In it no other job forks, or starts a process; or but one for very long."""
-    with shim.awaiting_fork(job.account):
-        taken = _starting.acquire(timeout=_LONGEST_START_S)
+    taken = False
     try:
+        with shim.awaiting_fork(job.account):
+            taken = _starting.acquire(timeout=_LONGEST_START_S)
         yield
     finally:
         if taken:
@@ -77,9 +85,10 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
 
 
 def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
-    """`multiprocessing`'s start of a process, with no other job's fork in it.
+    """`multiprocessing`'s start of a process by a fork, with no other job's fork in it.
 
-    It makes the pipe first by whose end the parent is told of the child's, and may import what the process is given.
+    It makes the pipe first by whose end the parent is told of the child's. (Where it starts a program instead it writes
+    to that until the program has imported what it needs: for so long nobody else is to wait.)
     """
 
     @wraps(launch)
@@ -90,7 +99,7 @@ def launched_alone(launch: Callable[..., None]) -> Callable[..., None]:
         importing = _lock_imports(job)
         try:
             with _no_process_begins(job):
-                launch(*args, **kwargs)  # a child that is forked does not come back
+                launch(*args, **kwargs)  # the child does not come back
         finally:
             if importing:
                 importing.release()
@@ -122,8 +131,6 @@ def install() -> None:
     """Replace the functions that fork. Programs are started without one (see `children.py`)."""
     start: Any = popen_fork.Popen
     start._launch = launched_alone(start._launch)
-    spawn: Any = popen_spawn_posix.Popen
-    spawn._launch = launched_alone(spawn._launch)
     program: Any = subprocess.Popen
     program.__init__ = started_alone(program.__init__)
     os.fork = guarded(os.fork, int)

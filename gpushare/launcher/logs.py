@@ -20,15 +20,18 @@ def run_directory() -> Path:
     return Path(state) / "gpushare" / f"run-{now}-{os.getpid()}"
 
 
+_HOST = "host.log"
 _KINDS = (".out", ".err", ".alloc")
 
 
 def _others(directory: Path, names: Sequence[str]) -> list[str]:
-    """What a run that wrote its logs to the directory has left there of other jobs."""
+    """What a run that wrote its logs to the directory has left there of other jobs; nothing where none did."""
     own = {f"{name}{kind}" for name in names for kind in _KINDS}
     try:
         found = [entry.name for entry in os.scandir(directory)]
     except OSError:
+        return []
+    if _HOST not in found:
         return []
     return sorted(
         name for name in found if (name.endswith(_KINDS) or name.startswith("restart-")) and name not in own
@@ -50,10 +53,12 @@ class Logs:
         self.earlier = _others(directory, names)
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            host = directory / "host.log"
+            host = directory / _HOST
+            again = host.is_file()
             host.write_bytes(b"")  # an earlier run's last words are not this one's
-            for name in (*(f"{name}.alloc" for name in names), explain.NAME):
-                (directory / name).unlink(missing_ok=True)  # this run may write none
+            for name in (*(f"{name}.alloc" for name in names), explain.NAME) if again else ():
+                with contextlib.suppress(OSError):  # this run may write none
+                    (directory / name).unlink()
             self.host = host.open("ab", buffering=0)
             self._files: dict[tuple[str, str], BinaryIO] = {
                 (name, stream): (directory / f"{name}.{stream}").open("wb", buffering=0)

@@ -41,5 +41,6 @@ class Gaps:
             self._gaps.setdefault(account, _Gap(now_s, job.iterations)).count(now_s, job)
 
     def longest_s(self, account: int) -> float:
-        """Of this job; 0 for what may be a part of any iteration, or was a wait."""
-        return max(0.0, self._gaps[account].longest_s - self._jobs[account].solo_s)
+        """Of this job; 0 for what may be a part of any iteration, as slow as they are now, or was a wait."""
+        job = self._jobs[account]
+        return max(0.0, self._gaps[account].longest_s - max(job.solo_s, job.now_s))

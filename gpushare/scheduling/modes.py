@@ -29,6 +29,7 @@ class Mode:
     measured: bool = False
     tried: bool = False
     trials: int = 0
+    put_off: bool = False  # its last trial said nothing, since a job did nothing of its own accord
     readings: list[Reading] = field(default_factory=list)  # of its last trials, where these were close
 
 

@@ -15,13 +15,15 @@ _DISTURBED = 0.8  # of the profiled time: less than that is no noise
 class Progress:
     """What a job has done past its profile: iterations, with a fraction, of `solo_s` seconds each when alone.
 
-    `phase` is another one when the iterations have become others. `waits`: for other jobs, in whatever way.
+    `phase` is another one when the iterations have become others. `waits`: for other jobs, in whatever way. `now_s`:
+    what one takes as they come now; 0 if that is not known.
     """
 
     iterations: float
     solo_s: float
     phase: tuple[int, ...] = ()
     waits: bool = False
+    now_s: float = 0.0
 
 
 Jobs = Mapping[int, Progress]  # by account
@@ -74,4 +76,5 @@ class Measured:
     def of(self, account: int, told: doors.Progress) -> Progress:
         """Of one of them now."""
         solo_s = self._solo.seconds(account, told.solo_ns, told.now_ns)
-        return Progress(told.work, solo_s, self._phases.of(account, told.usual), told.waits)
+        phase = self._phases.of(account, told.usual)
+        return Progress(told.work, solo_s, phase, told.waits, told.now_ns / 1e9)

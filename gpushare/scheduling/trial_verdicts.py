@@ -41,9 +41,10 @@ class TrialVerdicts:
         now, name = self._in_force, self._in_force.mode or self._in_force.home
         over = not now.account.affords(now.meter.lost_s(now_s, now.done_here))
         clear = reading and (reading.full or reading.measured + reading.doubt < now.here * CLOSE)
-        if reading and (
-            reading.measured <= 0 or (over and reading.stood and not clear)
-        ):  # no mode makes jobs do that
+        if reading and reading.measured <= 0:  # all stood still, which no mode makes jobs do
+            self._end(now_s, name, better=False, for_long=False)
+        elif reading and over and reading.stood and not clear and not now.modes[name].put_off:
+            now.modes[name].put_off = True  # once: in each window some may stand still
             self._end(now_s, name, better=False, for_long=False)
         elif reading and (over or clear):
             self._conclude(now_s, name, reading)
@@ -64,6 +65,7 @@ class TrialVerdicts:
             return
         found = mean(tried.readings)
         now.note(name, found)
+        tried.put_off = False
         now.look_for_groups(name, found)
         close = CLOSE < tried.worth / here < 1 / CLOSE
         again = close and len(tried.readings) < _TRIALS_OF_CLOSE_ONES

@@ -26,7 +26,9 @@ class ModeYield:
 
 def mode_yield(seconds: float, done_s: float, reading: Reading | None) -> ModeYield:
     """Of a mode that jobs ran in for so long, and did work in that takes `done_s` alone."""
-    pace = done_s / seconds if seconds > 0 else 0.0
+    pace = (
+        max(0.0, done_s / seconds) if seconds > 0 else 0.0
+    )  # a wrong guess may be taken back in another mode
     measured, efficiency = (reading.stp, reading.measured) if reading else (None, None)
     return ModeYield(seconds, pace, measured, efficiency)
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 21
+#define GS_API_VERSION 22
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8    // of iterations of a job

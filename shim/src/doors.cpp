@@ -53,11 +53,10 @@ void Governor::end_locked(Account& a) {
   settle_headroom();
   telemetry_->slot(a.id, kEndNs, now_ns());
   set_state(a, kEnded);
-  if (parked_for_ == a.id) {
-    parked_for_ = forks_ = 0;
-    forking_ = false;
-  }
-  parked_changed_.notify_all();
+  if (parked_for_ == a.id)
+    end_park();
+  else
+    parked_changed_.notify_all();
   changed();
   pump();
 }
@@ -170,6 +169,7 @@ void Governor::open(Account& a) {
     telemetry_->add(a.id, kShiftCount, 1);
     telemetry_->slot(a.id, kPredictedShiftNs, a.permit[latest->id].shift_ns);
   }
+  if (parked_for_ == a.id && unpark_at_ns_) end_park();  // its workers are there
   for (Waiter* w : door_waiters_)
     if (w->id != a.id && !waits_for_turn_of_another(accounts_[w->id], a)) ++w->starts_seen[a.id];
   if (!had_the_last_turn(a)) a.turn_began_ns = now;

@@ -10,14 +10,19 @@ namespace gpushare {
 
 namespace {
 constexpr auto kSetUpStops = std::chrono::milliseconds(20);
+constexpr auto kOthersEnd =
+    std::chrono::milliseconds(100);              // threads beside one that waits to fork
+constexpr uint64_t kToldNs = 1000000;            // waits that are shorter are not
 constexpr uint64_t kWillSleepOnNs = 1000000000;  // asleep for so long: it won't wake in that moment
 }  // namespace
 
-bool Judge::all_parked(uint32_t except, bool set_up_too) const {
+// `strictly`: that a thread of the job waits to fork is not enough while others of it compute.
+bool Judge::all_parked(uint32_t except, bool set_up_too, bool strictly) const {
   for (const Account& a : accounts()) {
     bool computes = (a.open && !a.saved && !is_asleep(a, kWillSleepOnNs)) ||
                     (set_up_too && a.id && a.live_job());
-    if (computes && a.id != except && a.waiting_threads == 0) return false;
+    uint32_t passed_over = strictly && !stands_still(a) ? a.fork_waits : 0;
+    if (computes && a.id != except && a.waiting_threads == passed_over) return false;
   }
   return true;
 }
@@ -35,23 +40,37 @@ void Governor::stop_for_fork(uint32_t id) {
   --a.waiting_threads, --a.woken;
 }
 
-// It counts as parked, and what it waits is no part of its iteration's time.
-void Governor::begin_fork_wait(Account& a) {
-  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();
-  ++a.waiting_threads, ++a.woken;
+// What the job waits is no part of its iteration's time, if nothing of it computes meanwhile.
+ForkWait Governor::begin_fork_wait(Account& a) {
+  ++a.waiting_threads, ++a.woken, ++a.fork_waits;
+  ForkWait w{now_ns(), stands_still(a)};
+  if (w.pauses && a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
+  return w;
+}
+
+void Governor::end_fork_wait(Account& a, ForkWait w) {
+  uint64_t now = now_ns();
+  if (!w.pauses || --a.memory_waits > 0) return;
+  pause(a, now);
+  if (now - w.since_ns < kToldNs) return;
+  Waiter told = begin_other_wait(a, 0, {});
+  told.since_ns = w.since_ns;
+  told.reasons.begin(w.since_ns, {kForking, largest_other(a)});
+  end_other_wait(told);
 }
 
 void Governor::await_turn_to_fork(uint32_t id, bool waits) {
+  thread_local ForkWait begun;  // a thread says both
   GilReleased released;
   Lock lock(mutex_);
   Account& a = accounts_[id];
   if (waits) {
-    begin_fork_wait(a);
+    begun = begin_fork_wait(a);
     return parked_changed_.notify_all();
   }
   parked_changed_.wait(lock, [&] { return !a.away; });
-  --a.waiting_threads, --a.woken;
-  if (--a.memory_waits == 0) pause(a, now_ns());
+  --a.waiting_threads, --a.woken, --a.fork_waits;
+  end_fork_wait(a, begun);
 }
 
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
@@ -61,33 +80,48 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   Lock lock(mutex_);
   // One fork at a time; a second one waits as a parked job does.
   Account& a = accounts_[id];
-  begin_fork_wait(a);
+  ForkWait w = begin_fork_wait(a);
   parked_changed_.notify_all();
-  auto may_fork = [&] { return (parked_for_ == 0 || parked_for_ == id) && !a.away; };
+  auto may_fork = [&] {
+    return (parked_for_ == 0 || parked_for_ == id || unpark_at_ns_) && !a.away;
+  };
   bool mine = parked_changed_.wait_until(lock, until, may_fork);
   parked_changed_.wait(lock, [&] { return !a.away; });  // nobody forks without its memory
-  --a.waiting_threads, --a.woken;
-  bool parked = false;
-  if (mine) {
-    parked_for_ = id;
-    ++forks_;
-    forking_ = true;
-    parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true); });
-    parked = parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false); });
-  }
-  if (--a.memory_waits == 0) pause(a, now_ns());
+  --a.waiting_threads, --a.woken, --a.fork_waits;
+  bool parked = mine && park_all_but(id, until, lock);
+  end_fork_wait(a, w);
   telemetry_->header(kParks, telemetry_->header(kParks) + 1);
   telemetry_->header(kParkNs, telemetry_->header(kParkNs) + now_ns() - start);
   return parked;
 }
 
+bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock) {
+  parked_for_ = id;
+  unpark_at_ns_ = 0;
+  ++forks_;
+  forking_ = true;
+  parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true, true); });
+  parked_changed_.wait_for(lock, kOthersEnd, [&] { return all_parked(id, false, true); });
+  return parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false, false); });
+}
+
+// Who starts workers forks again in a moment, and would wait for the others' iterations each time.
 void Governor::unpark_others(uint32_t id) {
   Lock lock(mutex_);
   if (parked_for_ != id || --forks_ > 0) return;
-  parked_for_ = 0;
+  unpark_at_ns_ = now_ns() + static_cast<uint64_t>(between_forks.count());
+  if (unpark_at_ns_ < looks_at_ns_) looks_changed_.notify_all();
+}
+
+void Governor::unpark_if_due(uint64_t now) {
+  if (unpark_at_ns_ && now >= unpark_at_ns_) end_park();
+}
+
+void Governor::end_park() {
+  parked_for_ = forks_ = 0;
+  unpark_at_ns_ = 0;
   forking_ = false;
   parked_changed_.notify_all();
-  pump();
 }
 
 }  // namespace gpushare

@@ -201,6 +201,7 @@ void Governor::tick() {
     telemetry_->slot(i, kFrees, a.frees);
     publish_memory(a);
   }
+  unpark_if_due(now_ns());
   if (parked_for_) parked_changed_.notify_all();  // who sleeps is parked once it has for long
   bring_back();
   send_aside();

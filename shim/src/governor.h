@@ -156,7 +156,9 @@ class Governor : private Judge {
   void await_turn_to_fork(uint32_t id, bool waits);
   bool forking() const { return forking_.load(std::memory_order_relaxed); }
   void stop_for_fork(uint32_t id);
+  // They go on once the job has begun an iteration, or has not forked again for so long.
   void unpark_others(uint32_t id);
+  std::chrono::nanoseconds between_forks = std::chrono::milliseconds(5);  // set before any
 
   // Does something to the job's memory, if that is there; it does not leave meanwhile.
   void unless_copied_out(uint32_t id, const std::function<void()>& act);
@@ -203,7 +205,11 @@ class Governor : private Judge {
   void end_other_wait(Waiter& w);
   Waiter begin_wait_for_return(Account& a);
   void end_wait_for_return(Waiter& w);
-  void begin_fork_wait(Account& a);
+  ForkWait begin_fork_wait(Account& a);
+  void end_fork_wait(Account& a, ForkWait w);
+  bool park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock);
+  void unpark_if_due(uint64_t now);
+  void end_park();
   // What passed since the job began to wait for memory is no part of its iteration.
   void pause(Account& a, uint64_t now_ns);
   void note_wake(const Waiter& w, uint64_t now_ns);

@@ -143,7 +143,7 @@ IterationKinds::Extent IterationKinds::usual() const {
   for (uint32_t i = 0; i < count(); ++i) {
     const Kind& kind = kinds_[i];
     bool was = kind.seen_before && kind.seen_before * kUsualShare >= seen_before_;
-    if (i > 0 && !kind.usual && !was) continue;
+    if (i > 0 && (kind.batch || (!kind.usual && !was))) continue;
     most.pages = std::max<uint64_t>(most.pages, peak(kind.curve));
     most.allocations = std::max<uint64_t>(most.allocations, kind.curve.length());
   }

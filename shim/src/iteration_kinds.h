@@ -35,7 +35,7 @@ class IterationKinds {
     bool usual = false;  // it has come often
   };
   // What iterations hold and allocate at most, of the kinds that are usual: a validation once in a
-  // while makes no others of them.
+  // while makes no others of them, of however many batches.
   struct Extent {
     uint64_t pages = 0, allocations = 0;
   };

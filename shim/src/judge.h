@@ -82,7 +82,7 @@ class Judge : protected Books {
 
   // Who stands still, and who could leave or come back (rests.cpp, copying_out.cpp, aside.cpp).
   bool is_asleep(const Account& a, uint64_t for_ns) const;
-  bool all_parked(uint32_t except, bool set_up_too) const;
+  bool all_parked(uint32_t except, bool set_up_too, bool strictly) const;
   bool stuck(Stuck where) const;
   bool all_threads_wait(bool or_rest) const;
   bool is_told_to_stand_aside(const Account& a) const;

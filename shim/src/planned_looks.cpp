@@ -41,7 +41,7 @@ void Governor::plan_look(Waiter& w, Shut shut) {
 }
 
 uint64_t Judge::next_look() const {
-  uint64_t next = kNotPredicted;
+  uint64_t next = unpark_at_ns_ ? unpark_at_ns_ : kNotPredicted;
   for (const Waiter* w : door_waiters_)
     if (w->plans && !accounts_[w->id].saved) next = std::min(next, w->look_ns);
   return next;
@@ -59,6 +59,7 @@ void Governor::look_at_doors_until(uint64_t end_ns) {
   for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
     uint64_t next = std::max(next_look(), not_before);
     if (next <= now) {
+      unpark_if_due(now);
       pump();
       uint64_t after = now_ns();
       not_before = after + std::max(kBetweenLooksNs, kPumpShare * (after - now));

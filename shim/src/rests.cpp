@@ -132,10 +132,11 @@ void Governor::change_places() {
           !makes_room_for(here, other.saved) || !take_out(here))
         continue;
       // Of `here`, pages that are not in use yet stay.
-      if (held_ + other.saved > budget_ || !pool_.can_restore(other.saved)) return;
+      if (held_ + other.saved > budget_) return;
+      moved_ns_ = ended_ns_ = now;
+      if (!pool_.can_restore(other.saved)) return pump();
       aside_ &= ~(uint64_t{1} << away);  // somebody here needs it to go on
       restore(other, 0);
-      moved_ns_ = ended_ns_ = now;
       pump();
       return;
     }

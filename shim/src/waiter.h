@@ -31,4 +31,10 @@ struct Waiter {
   std::condition_variable wake;
 };
 
+// Of a thread that waits until it may fork, or start a process.
+struct ForkWait {
+  uint64_t since_ns = 0;
+  bool pauses = false;  // nothing else of its job computed when it began
+};
+
 }  // namespace gpushare

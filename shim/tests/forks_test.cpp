@@ -27,6 +27,7 @@ void a_fork_parks_the_others(Policy policy) {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     CHECK(!working && w.telemetry.slot(2, kIterations) == before);
     w.governor.unpark_others(1);
+    while (w.telemetry.slot(2, kIterations) == before) std::this_thread::yield();
   }
   ending = true;
   t.join();
@@ -37,21 +38,89 @@ void two_forks_of_a_job_at_once() {
   w.governor.begin_job(0);
   for (int n = 0; n < 2; ++n) CHECK(w.governor.park_others(1, 5000000000));
   w.governor.unpark_others(1);
+  std::this_thread::sleep_for(milliseconds(30));
   CHECK(w.governor.forking());
   w.governor.unpark_others(1);
+  while (w.governor.forking()) std::this_thread::yield();
+}
+
+// Another one that computes all the time.
+struct Beside {
+  World& w;
+  std::atomic<bool> ending{false};
+  std::thread thread{[this] {
+    Job job{w, 2};
+    while (!ending) {
+      w.governor.mark(2), w.governor.pass_door(2);
+      job.take();
+      job.give();
+    }
+    job.end();
+  }};
+  uint64_t iterations() const { return w.telemetry.slot(2, kIterations); }
+  void iterates() {
+    for (uint64_t before = iterations(); iterations() == before;) std::this_thread::yield();
+  }
+  ~Beside() {
+    ending = true;
+    thread.join();
+  }
+};
+
+// Between the forks of one that starts workers the others begin nothing, until it goes on itself,
+// or has not forked for a while, or has ended.
+void forks_one_after_the_other_stop_the_others_once(int how_it_ends) {
+  World w(Policy::kUnmanaged, 64);
+  w.governor.between_forks = how_it_ends == 0 ? milliseconds(50) : std::chrono::hours(1);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Job one{w, 1};
+  w.governor.mark(1), w.governor.pass_door(1);
+  Beside two{w};
+  two.iterates();
+  uint64_t seen = 0;
+  for (int n = 0; n < 4; ++n) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    if (n && how_it_ends) CHECK(two.iterations() == seen);
+    seen = two.iterations();
+    w.governor.unpark_others(1);
+    CHECK(how_it_ends == 0 || w.governor.forking());
+  }
+  if (how_it_ends == 1) w.governor.mark(1), w.governor.pass_door(1);
+  if (how_it_ends == 2) one.end();
+  two.iterates();
   CHECK(!w.governor.forking());
 }
 
+// Who forks next need not wait until that time is over.
+void another_one_may_fork_at_once() {
+  World w(Policy::kUnmanaged, 64);
+  w.governor.between_forks = std::chrono::hours(1);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  CHECK(w.governor.park_others(1, 5000000000));
+  w.governor.unpark_others(1);
+  CHECK(w.governor.park_others(2, 5000000000));
+  w.governor.unpark_others(1);  // it is not the one that forks now
+  CHECK(w.governor.forking());
+  w.governor.unpark_others(2);
+  CHECK(w.governor.park_others(1, 5000000000));
+  w.governor.unpark_others(1);
+}
+
 // It waits for what the one that forks has in hand, in its own iteration, so it computes nothing.
-void a_fork_does_not_wait_for_who_is_about_to_fork() {
+// But another thread of it may, which is not passed over at once.
+void a_fork_does_not_wait_for_who_is_about_to_fork(bool computes) {
   World w(Policy::kZico, 40);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
   Job two{w, 2};
+  w.governor.thread_enters(2);
+  if (computes) w.governor.thread_enters(2);
   w.governor.mark(2);
   w.governor.pass_door(2);
   two.take();
   w.governor.await_turn_to_fork(2, true);
-  CHECK(w.governor.park_others(1, 200000000));
+  uint64_t start = now_ns();
+  CHECK(w.governor.park_others(1, 5000000000));
+  CHECK(!computes || now_ns() >= start + 100000000);
   w.governor.unpark_others(1);
   w.governor.await_turn_to_fork(2, false);
   CHECK(!w.governor.park_others(1, 200000000));
@@ -102,11 +171,14 @@ void a_fork_stops_a_set_up() {
   t.join();
 }
 
-// It waits twice: for the lock of imports, and for the other one, which is setting up.
-void a_wait_to_fork_is_no_part_of_the_iteration() {
+// It waits twice: for the lock of imports, and for the other one, which is setting up. `computes`:
+// another thread of the job does meanwhile.
+void a_wait_to_fork_is_no_part_of_the_iteration(bool computes) {
   World w(Policy::kZico, 64);
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
   Job one{w, 1};
+  w.governor.thread_enters(1);
+  if (computes) w.governor.thread_enters(1);
   uint64_t start = now_ns();
   w.governor.mark(1), w.governor.pass_door(1);
   one.take();
@@ -123,7 +195,9 @@ void a_wait_to_fork_is_no_part_of_the_iteration() {
   uint64_t took = now_ns() - start;
   CHECK(w.telemetry.slot(1, kIterations) == 1);
   uint64_t duration = w.telemetry.slot(1, kLastIterationNs);
-  CHECK(duration >= 20000000 && duration + 75000000 <= took);
+  CHECK(duration >= 20000000 && (duration + 75000000 <= took) != computes);
+  auto waited = w.telemetry.slot(1, static_cast<Slot>(kWaitedNs + int{kForking} - 1));
+  CHECK(computes ? waited == 0 : waited >= 75000000 && waited == w.telemetry.slot(1, kDoorWaitNs));
   one.end();
 }
 
@@ -133,9 +207,11 @@ int main() {
   for (Policy policy : {Policy::kZico, Policy::kUnmanaged, Policy::kTemporal})
     a_fork_parks_the_others(policy);
   two_forks_of_a_job_at_once();
+  for (int how : {0, 1, 2}) forks_one_after_the_other_stop_the_others_once(how);
+  another_one_may_fork_at_once();
   a_fork_stops_a_set_up();
-  a_fork_does_not_wait_for_who_is_about_to_fork();
+  for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
   a_fork_does_not_wait_for_who_sleeps();
-  a_wait_to_fork_is_no_part_of_the_iteration();
+  for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
   puts("forks: ok");
 }

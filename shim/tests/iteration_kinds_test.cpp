@@ -133,6 +133,12 @@ void sizes_are_those_of_kinds_that_come_often() {
     job.iterate(validation);
   }
   CHECK(job.kinds.kind(1).seen == 8 && is(kSmall));
+  for (int n = 0; n < 9; ++n) {
+    job.begin();
+    job.allocate({3 * kPeak, 256, 3 * kAllocations}, 0, 3 * kAllocations);
+    job.end(1000, true);
+    CHECK(is(kSmall));
+  }
   for (int n = 0; n < 3; ++n) {
     job.iterate(kLarge);
     CHECK(is(kSmall));

@@ -134,6 +134,21 @@ def test_a_program_is_started_with_no_fork_in_it(
     assert can_import_elsewhere() and can_start_elsewhere()
 
 
+def test_an_interrupt_while_it_waits_leaves_nothing_locked(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def interrupted(account: int) -> Iterator[None]:
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shim, "awaiting_fork", interrupted)
+    for start in (fork.started_alone(lambda self: None), fork.launched_alone(lambda self: None)):
+        with pytest.raises(KeyboardInterrupt):
+            start(None)
+        assert can_import_elsewhere() and can_start_elsewhere()
+
+
 def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shim, "park_others", lambda account, timeout_ns: False)
     assert fork.guarded(lambda: 0, int)() == 0
