@@ -1,14 +1,19 @@
 """Compiling is a section without waits for memory: torch lets one thread compile at a time, and a job that waited
 for memory with that lock in hand would keep it from a job that could give some back.
 
+So is an export (`torch.export`), which traces with the compiler's parts, for which torch has no lock.
+
 Whether torch compiles is one flag for the process, and optimizers compute otherwise when it is set: it counts only
 in the thread that compiles.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,6 +24,17 @@ from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
 
 _MODULE = "torch._dynamo.convert_frame"
+# What traces for an export, and what writes one, or reads it, with names of the process's that it sets for a while.
+_EXPORTS = {
+    "torch.export._trace": ("_export", "_export_for_training"),
+    "torch._export.serde.serialize": (
+        "ExportedProgramSerializer.serialize",
+        "ExportedProgramDeserializer.deserialize",
+        "GraphModuleDeserializer.deserialize",
+        "serialize_torch_artifact",
+        "deserialize_torch_artifact",
+    ),
+}
 
 
 class _CompileLock:
@@ -86,9 +102,33 @@ def _guard(module: types.ModuleType) -> None:
     dynamo.compile_lock = _compile_lock = _CompileLock(dynamo.compile_lock)
 
 
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """With the compiler's lock in hand, where a job calls it."""
+
+    @functools.wraps(function)
+    def with_lock(*args: Any, **kwargs: Any) -> Any:
+        if context.current() is None:
+            return function(*args, **kwargs)
+        compiler: Any = importlib.import_module(_MODULE)
+        with compiler.compile_lock:
+            return function(*args, **kwargs)
+
+    return with_lock
+
+
+def _guard_exports(module: types.ModuleType) -> None:
+    for place in _EXPORTS[module.__name__]:
+        kind, _, name = place.rpartition(".")
+        owner = getattr(module, kind, None) if kind else module
+        if hasattr(owner, name):
+            setattr(owner, name, _alone(getattr(owner, name)))
+
+
 def install() -> None:
     """Replace the lock as soon as the compiler has been imported, which takes long and many scripts never do."""
     imports.when_imported(_MODULE, _guard)
+    for name in _EXPORTS:
+        imports.when_imported(name, _guard_exports)
     if hasattr(torch.compiler, "_is_compiling_flag"):
         replace_everywhere([(torch.compiler.is_compiling, is_compiling)], but=__name__)
 

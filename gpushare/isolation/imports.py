@@ -17,6 +17,7 @@ _bootstrap: Any = importlib._bootstrap
 _importing = threading.RLock()
 _LONGEST_IMPORT_S = 20.0
 _when_imported: dict[str, Callable[[types.ModuleType], object]] = {}
+_at_each_end: list[Callable[[], object]] = []
 _around: list[tuple[Callable[[], Any], Callable[[Any], object]]] = []
 
 
@@ -36,6 +37,11 @@ def when_imported(name: str, then: Callable[[types.ModuleType], object]) -> None
 def around_shared(before: Callable[[], Any], after: Callable[[Any], object]) -> None:
     """Call `before` when a job begins to import shared modules, and `after` with its result at the end."""
     _around.append((before, after))
+
+
+def at_each_end(then: Callable[[], object]) -> None:
+    """Call `then` when a job has imported a shared module, those that it imports itself among them."""
+    _at_each_end.append(then)
 
 
 def lock_imports() -> Any:
@@ -78,6 +84,8 @@ def install() -> None:
             return module
         finally:
             context.count_shared_import(-1)
+            for then in _at_each_end:
+                then()
             for end, begun in watchers:
                 end(begun)
             shim.nowait(-1)

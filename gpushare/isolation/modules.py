@@ -22,7 +22,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from gpushare.isolation import context, ownership, perjob, system
+from gpushare.isolation import context, imports, ownership, perjob, system
+from gpushare.isolation.attributes import MISSING
 from gpushare.native import interpreter
 
 _Table = dict[str, types.ModuleType]
@@ -37,12 +38,20 @@ class _Modules(_Table):
         super().__init__(modules)
         # Shared modules of names that some job owns.
         self._contested: _Table = {name: super(_Modules, self).pop(name) for name in _OF_EACH}
+        # Shared modules that a job is importing. A package may put another module in its own place at the end, so no
+        # other job may have the half-made one: it would keep it.
+        self._making: dict[str, tuple[context.JobContext, types.ModuleType]] = {}
         self._contested_tops = set(_OF_EACH)
         self._tops = set(map(ownership.top_of, modules))  # of which each job has been asked
 
     def __missing__(self, name: str) -> types.ModuleType:
-        own = _own_modules(name)
-        return (self._contested if own is None else own)[name]
+        if (own := _own_modules(name)) is not None:
+            return own[name]
+        if (making := self._making.get(name)) is None:
+            return self._contested[name]
+        if _is_hidden(*making):
+            raise KeyError(name)
+        return making[1]
 
     # `__getitem__` is the dict's, since it must run no Python code.
 
@@ -53,11 +62,33 @@ class _Modules(_Table):
             _give_builtins(own, module)
             return
         self._ask_others(ownership.top_of(name))
+        job = context.current()
         with _changing:
-            if self._is_contested(name):
-                self._contested[name] = module
+            if job and context.importing_shared() and _is_half_made(module):
+                self._take_out(name)
+                self._making[name] = job, module
             else:
-                super().__setitem__(name, module)
+                self._making.pop(name, None)
+                self._put(name, module)
+
+    def _put(self, name: str, module: types.ModuleType) -> None:
+        if self._is_contested(name):
+            self._contested[name] = module
+        else:
+            super().__setitem__(name, module)
+
+    def _take_out(self, name: str) -> Any:
+        if name in self._making:
+            return self._making.pop(name)[1]
+        return self._contested.pop(name, MISSING) if self._is_contested(name) else super().pop(name, MISSING)
+
+    def show(self) -> None:
+        """All see what has been imported to its end."""
+        with _changing:
+            for name, (_, module) in list(self._making.items()):
+                if not _is_half_made(module):
+                    del self._making[name]
+                    self._put(name, module)
 
     def __delitem__(self, name: str) -> None:
         self.pop(name)
@@ -76,9 +107,11 @@ class _Modules(_Table):
         if own is not None:
             return own.pop(name, *default)
         with _changing:
-            if self._is_contested(name):
-                return self._contested.pop(name, *default)
-            return super().pop(name, *default)
+            if (found := self._take_out(name)) is not MISSING:
+                return found  # None, where a script keeps others from importing it
+        if default:
+            return default[0]
+        raise KeyError(name)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         if (found := self.get(name, self)) is not self:
@@ -102,7 +135,8 @@ class _Modules(_Table):
 
     def _shared(self) -> _Table:
         with _changing:
-            return dict(dict.items(self)) | self._contested
+            making = {name: module for name, (_, module) in self._making.items()}
+            return dict(dict.items(self)) | self._contested | making
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.copy())
@@ -142,6 +176,17 @@ class _Modules(_Table):
             self._contested |= moved
             for name in moved:
                 super().__delitem__(name)
+
+
+def _is_half_made(module: Any) -> bool:
+    """Whether it is being executed (`importlib._bootstrap._load_unlocked`)."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+def _is_hidden(maker: context.JobContext, module: types.ModuleType) -> bool:
+    """Not from who imports shared modules itself: circles are imported half made, as in any process."""
+    job = context.current()
+    return job is not None and job is not maker and not context.importing_shared() and _is_half_made(module)
 
 
 def _own_modules(name: object) -> _Table | None:
@@ -204,6 +249,7 @@ def install() -> None:
     ownership.install(_modules.ask)
     interpreter.replace_interpreter_modules(sys.modules, _modules)
     sys.modules = _modules
+    imports.at_each_end(_modules.show)
     system.add_property("path", property(_read_path, _write_path))
     os.register_at_fork(after_in_child=_after_fork_in_child)
 

@@ -81,7 +81,8 @@ def owns(job: JobContext, name: str) -> bool:
 
 
 def _is_own(job: JobContext, top: str) -> bool:
-    own_entries = _absolute(job, (entry for entry in job.path if entry not in _shared_path))
+    others = _shared_path | _of_packages(job)
+    own_entries = _absolute(job, (entry for entry in job.path if entry not in others))
     if PathFinder.find_spec(top, own_entries) is None:
         return False
     spec = PathFinder.find_spec(top, _absolute(job, job.path))
@@ -90,6 +91,12 @@ def _is_own(job: JobContext, top: str) -> bool:
     places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
     roots = tuple(os.path.join(entry, "") for entry in own_entries)
     return any(place.startswith(roots) for place in places)
+
+
+def _of_packages(job: JobContext) -> set[str]:
+    """Entries of the job's path that shared modules have put there while they were imported."""
+    found: set[str] = job.values.setdefault(_of_packages, set())
+    return found
 
 
 def _absolute(job: JobContext, entries: Iterable[str]) -> list[str]:
@@ -121,10 +128,13 @@ def _changing(name: str) -> Any:
     original = getattr(list, name)
 
     def change(self: JobPath, *args: Any, **kwargs: Any) -> Any:
+        before = set(self)
         try:
             return original(self, *args, **kwargs)
         finally:
             if job := context.current():
+                if context.importing_shared():
+                    _of_packages(job).update(set(self) - before)
                 path_changed(job)
 
     return change

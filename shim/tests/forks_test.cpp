@@ -83,6 +83,7 @@ void forks_one_after_the_other_stop_the_others_once(int how_it_ends) {
     if (n && how_it_ends) CHECK(two.iterations() == seen);
     seen = two.iterations();
     w.governor.unpark_others(1);
+    if (how_it_ends) std::this_thread::sleep_for(milliseconds(20));
     CHECK(how_it_ends == 0 || w.governor.forking());
   }
   if (how_it_ends == 1) w.governor.mark(1), w.governor.pass_door(1);

@@ -253,7 +253,7 @@ MUTANTS = [
     ("aside", "budget.cpp", " && !stands_aside(a)", ""),
     ("aside", "rests.cpp", "aside_ &= ~(uint64_t{1} << away);", ""),
     ("governor", "budget.cpp", "wanted_budget_ < budget_ && !cut_fits()", "false"),
-    ("forks", "forks.cpp", "    begin_fork_wait(a);\n    return", "    return"),
+    ("forks", "forks.cpp", "    begun = begin_fork_wait(a);\n    return", "    return"),
     ("governor", "openings.cpp", "budget = planned_budget(), reserve", "budget = budget_, reserve"),
     ("governor", "budget.cpp", "  pool_.set_budget(budget_);\n", ""),
     ("heap", "placing.cpp", "if (persistent && others) place.cost += kPinnedPage;", ""),

@@ -1,0 +1,87 @@
+"""Installed packages that do at their import what only one script at a time could bear."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+REPLACES = """
+import sys, time, types
+time.sleep(0.5)
+class Lazy(types.ModuleType):
+    thing = "of the module that stays"
+sys.modules[__name__] = Lazy(__name__)
+sys.modules[__name__].__spec__ = __spec__
+time.sleep(0.5)
+"""
+BOOTSTRAPS = """
+import importlib, os, sys
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, "inner"))
+outer = sys.modules.pop(__name__)
+inner = importlib.import_module(__name__)
+sys.path.remove(os.path.join(here, "inner"))
+sys.modules[__name__] = outer
+value = inner.value
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of installed packages, which all jobs share."""
+    site = tmp_path / "site"
+    (site / "bootstraps" / "inner").mkdir(parents=True)
+    (site / "packages-1.dist-info").mkdir()
+    (site / "replaces.py").write_text(REPLACES)
+    (site / "bootstraps" / "__init__.py").write_text(BOOTSTRAPS)
+    (site / "bootstraps" / "inner" / "bootstraps.py").write_text("value = 'of the inner one'\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+
+
+@pytest.mark.parametrize(
+    "statement", ["from replaces import thing", "import replaces; thing = replaces.thing"]
+)
+def test_a_module_that_replaces_itself_is_seen_by_others_when_it_has(
+    packages: None, gpushare: Run, tmp_path: Path, statement: str
+) -> None:
+    (tmp_path / "job.py").write_text(
+        f"import sys, time\ntime.sleep(float(sys.argv[1]))\n{statement}\nprint(thing)\n"
+    )
+    done = gpushare("run", *(f"job.py {delay}" for delay in (0, 0.25, 0.75)))  # before it has, and after
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("of the module that stays") == 3
+
+
+def test_a_package_that_finds_its_own_name_in_its_folder(
+    packages: None, gpushare: Run, tmp_path: Path
+) -> None:
+    found = "bootstraps.value, bootstraps is sys.modules['bootstraps']"
+    (tmp_path / "job.py").write_text(f"import bootstraps, sys\nprint({found})\n")
+    done = gpushare("run", "job.py", "job.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("of the inner one True") == 2
+
+
+EXPORTS = """
+import sys, torch
+torch.manual_seed(int(sys.argv[1]))
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+for epoch in range(3):
+    for step in range(30):
+        loss = model(torch.randn(32, 64)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    name = f"model-{sys.argv[1]}-{epoch}.pt2"
+    torch.export.save(torch.export.export(model, (torch.randn(2, 64),)), name)
+    print(epoch, loss.item(), torch.export.load(name).module()(torch.ones(2, 64)).sum().item())
+"""
+
+
+def test_two_jobs_that_export(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    (tmp_path / "exports.py").write_text(EXPORTS)
+    alone = [plain("exports.py", seed).stdout for seed in (0, 1)]
+    done = gpushare("run", "exports.py 0", "exports.py 1", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("exports", "exports-2")] == alone
