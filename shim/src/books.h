@@ -48,9 +48,9 @@ class Books {
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;
   uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
-  uint64_t unpark_at_ns_ =
-      0;                // it has forked, and may again until then; 0: it still forks, or none
-  uint32_t forks_ = 0;  // of its threads at once
+  uint64_t parked_since_ns_ = 0;
+  uint64_t unpark_at_ns_ = 0;  // it has forked, and may again until then; 0: else
+  uint32_t forks_ = 0;         // of its threads at once
   std::atomic<bool> forking_{false};
   std::condition_variable parked_changed_, changed_, looks_changed_;
   uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see

@@ -96,6 +96,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
 }
 
 bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock) {
+  if (parked_for_ != id) parked_since_ns_ = now_ns();
   parked_for_ = id;
   unpark_at_ns_ = 0;
   ++forks_;
@@ -106,10 +107,16 @@ bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point u
 }
 
 // Who starts workers forks again in a moment, and would wait for the others' iterations each time.
+// Who forks all the time lets them go on now and then.
 void Governor::unpark_others(uint32_t id) {
   Lock lock(mutex_);
   if (parked_for_ != id || --forks_ > 0) return;
-  unpark_at_ns_ = now_ns() + static_cast<uint64_t>(between_forks.count());
+  uint64_t now = now_ns();
+  if (now - parked_since_ns_ >= static_cast<uint64_t>(longest_forks.count())) {
+    end_park();
+    return pump();
+  }
+  unpark_at_ns_ = now + static_cast<uint64_t>(between_forks.count());
   if (unpark_at_ns_ < looks_at_ns_) looks_changed_.notify_all();
 }
 

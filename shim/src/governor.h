@@ -156,9 +156,11 @@ class Governor : private Judge {
   void await_turn_to_fork(uint32_t id, bool waits);
   bool forking() const { return forking_.load(std::memory_order_relaxed); }
   void stop_for_fork(uint32_t id);
-  // They go on once the job has begun an iteration, or has not forked again for so long.
+  // They go on once the job has begun an iteration, or has not forked again for so long, or did so
+  // for long.
   void unpark_others(uint32_t id);
   std::chrono::nanoseconds between_forks = std::chrono::milliseconds(5);  // set before any
+  std::chrono::nanoseconds longest_forks = std::chrono::milliseconds(250);
 
   // Does something to the job's memory, if that is there; it does not leave meanwhile.
   void unless_copied_out(uint32_t id, const std::function<void()>& act);

@@ -92,6 +92,21 @@ void forks_one_after_the_other_stop_the_others_once(int how_it_ends) {
   CHECK(!w.governor.forking());
 }
 
+// Or the others would never go on.
+void who_forks_all_the_time_lets_the_others_go_on() {
+  World w(Policy::kUnmanaged, 64);
+  w.governor.between_forks = std::chrono::hours(1);
+  w.governor.longest_forks = milliseconds(50);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  Beside two{w};
+  two.iterates();
+  for (uint64_t before = two.iterations(); two.iterations() < before + 20;) {
+    CHECK(w.governor.park_others(1, 5000000000));
+    w.governor.unpark_others(1);
+  }
+  w.governor.end_job(1);
+}
+
 // Who forks next need not wait until that time is over.
 void another_one_may_fork_at_once() {
   World w(Policy::kUnmanaged, 64);
@@ -210,6 +225,7 @@ int main() {
   two_forks_of_a_job_at_once();
   for (int how : {0, 1, 2}) forks_one_after_the_other_stop_the_others_once(how);
   another_one_may_fork_at_once();
+  who_forks_all_the_time_lets_the_others_go_on();
   a_fork_stops_a_set_up();
   for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
   a_fork_does_not_wait_for_who_sleeps();
