@@ -180,12 +180,6 @@ MUTANTS = [
     ("governor", "openings.cpp", "!others_live(a) || fits_beside_residues(a, 0)", "true"),
     ("governor", "openings.cpp", " || !has_a_place(*w)) continue", ") continue"),
     ("governor", "openings.cpp", "o.recorder.ordinal() < p.made", "false"),
-    (
-        "governor",
-        "openings.cpp",
-        "if (parked_for_ && parked_for_ != a.id) return {kForking, parked_for_};",
-        "",
-    ),
     ("governor", "openings.cpp", "if (!a.trusted()) return {kMeasured, largest_other(a)};", ""),
     ("governor", "waits.cpp", "bool opens = a.at_door();", "bool opens = true;"),
     ("governor", "doors.cpp", "!a.at_door() ||", "a.stop.exchange(Stop::kNowhere) != Stop::kHere ||"),
