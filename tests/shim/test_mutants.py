@@ -163,7 +163,7 @@ MUTANTS = [
         "kind.batch || (!kind.usual && !was)",
         "kind.batch || !kind.usual",
     ),
-    ("governor", "rests.cpp", "now_ns() >= a.moved_ns + for_ns", "false"),
+    ("forks", "rests.cpp", "now_ns() >= a.moved_ns + for_ns", "false"),
     (
         "iteration_kinds",
         "iteration_kinds.cpp",
