@@ -112,9 +112,7 @@ def run(
     shown = console if (sys.stdout.isatty() if live is None else live) else None
     screen = _screen(plan, shown)
     _tell_plan(plan, how, screen)
-    if logs.earlier:
-        some = ", ".join(logs.earlier[:_NAMED]) + (", ..." if len(logs.earlier) > _NAMED else "")
-        screen.note(f"{logs.directory} keeps files of an earlier run beside this one's: {some}")
+    _tell_earlier(logs, screen)
     again = _restarting(logs, trace_file, shown) if restarts else None
     work = Run(plan, logs, screen, log)
     with Interrupts() as interrupts:
@@ -139,6 +137,12 @@ def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:
     for spec, profile in zip(plan.jobs, plan.profiles, strict=True):
         if profile:
             screen.note(f"{spec.name} starts with its saved profile")
+
+
+def _tell_earlier(logs: Logs, screen: RunScreen) -> None:
+    if logs.earlier:
+        some = ", ".join(logs.earlier[:_NAMED]) + (", ..." if len(logs.earlier) > _NAMED else "")
+        screen.note(f"{logs.directory} keeps files of an earlier run beside this one's: {some}")
 
 
 def _of_one_script(specs: Sequence[JobSpec]) -> list[JobSpec]:
