@@ -50,6 +50,9 @@ def test_as_under_plain_python(pair: tuple[str, str], gpushare: Run, plain: Run,
         ("bars", "one", "other"),
         ("hydra_app", "number=3", "number=4"),
         ("logs_to_wandb", "2", "3"),
+        ("hf_registers", "16", "24"),
+        ("fabric_mixed", "2", "3"),
+        ("rich_bars", "2", "3"),
     ],
 )
 def test_a_script_beside_itself(

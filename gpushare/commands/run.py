@@ -56,6 +56,14 @@ _NAMED = 5  # files, in a note
 @click.option(
     "--explain", is_flag=True, help="Tell who waited for whom, why, how long, how wrong forecasts were."
 )
+@click.option(
+    "--share",
+    "shared_packages",
+    metavar="PACKAGE",
+    multiple=True,
+    help="Load this installed package once for all jobs, as compiled ones are: they start sooner, and what one "
+    "configures in it holds for all.",
+)
 @click.option("--debug-memory", is_flag=True, help="Tell of frees that fit no block; overwrite freed memory.")
 @click.option(
     "--restart", "restarts", is_flag=True, help="If the host dies, start again the jobs not to blame."
@@ -75,6 +83,7 @@ def run(
     split_size: str | None,
     anew: bool,
     explain: bool,
+    shared_packages: tuple[str, ...],
     debug_memory: bool,
     restarts: bool,
     live: bool | None,
@@ -105,6 +114,7 @@ def run(
         explain=explain,
         debug_memory=debug_memory,
         device=on,
+        shared_packages=shared_packages,
     )
     log = trace.begin(trace_file, plan)
     logs = Logs(log_dir or run_directory(), [s.name for s in specs])

@@ -10,8 +10,10 @@ import sys
 import threading
 from typing import Any
 
+from gpushare.errors import UsageError
 from gpushare.host import bad_frees, gpu, stranded
 from gpushare.host.control import Control
+from gpushare.isolation import installed
 from gpushare.native import doors, interpreter, library, shim
 from gpushare.scheduling.thread import SchedulerThread
 
@@ -30,6 +32,7 @@ def main(control_descriptor: int) -> int:
     messages = control.messages()
     start = next(messages)
     try:
+        _check_packages(start["shared_packages"])
         index = gpu.choose(start["device"])
         library.load()
         shim.start(
@@ -80,6 +83,11 @@ def main(control_descriptor: int) -> int:
     os._exit(0)
 
 
+def _check_packages(shared: list[str]) -> None:
+    if unknown := installed.unknown(shared):
+        raise UsageError(f"no package {', '.join(unknown)} is installed, which --share names")
+
+
 def _watch_rests(control: Control) -> None:
     try:
         interpreter.watch_rests()
@@ -120,11 +128,12 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.isolation import patches
+    from gpushare.isolation import ownership, patches
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
     iterations.install(cuda_run_ahead.mark, *stop)
+    ownership.share(start["shared_packages"])
     parts.install()
     if len(start["jobs"]) > 1:
         sys.setswitchinterval(GIL_TURN_S)

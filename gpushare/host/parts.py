@@ -8,6 +8,7 @@ from typing import Any
 
 from gpushare.framework import (
     autocast,
+    choices,
     compilation,
     compile_pools,
     compiler_memory,
@@ -46,6 +47,7 @@ from gpushare.isolation import (
     logger_names,
     modules,
     multiprocess,
+    package_settings,
     packages,
     patches,
     programs,
@@ -69,6 +71,7 @@ _PARTS: tuple[Any, ...] = (
     modules,
     imports,
     packages,
+    package_settings,
     joblib_pools,
     directory,
     environment,
@@ -86,6 +89,7 @@ _PARTS: tuple[Any, ...] = (
     warning_state,
     generators,
     options,
+    choices,
     tracing,
     operators,
     safe_globals,

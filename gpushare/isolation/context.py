@@ -29,7 +29,7 @@ class JobContext:
     thread_ident: int = field(default_factory=threading.get_ident)
     threads: dict[int, threading.Thread] = field(default_factory=dict)  # those that run, by id()
     at_exit: list[Callable[[], object]] = field(default_factory=list)
-    modules: dict[str, types.ModuleType] = field(default_factory=dict)  # of its own folder
+    modules: dict[str, types.ModuleType] = field(default_factory=dict)  # of its own folder and packages
     values: dict[Any, Any] = field(default_factory=dict)  # by PerJob; by tuples where the script may set many
 
 

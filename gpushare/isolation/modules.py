@@ -129,9 +129,8 @@ class _Modules(_Table):
         job = context.current()
         if job is None:
             return shared
-        return {
-            name: module for name, module in shared.items() if not ownership.owns(job, name)
-        } | job.modules
+        own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
+        return {name: module for name, module in shared.items() if _own_modules(name) is None} | own
 
     def _shared(self) -> _Table:
         with _changing:
@@ -160,13 +159,13 @@ class _Modules(_Table):
         """A name that is new among the shared ones may be that of a module which another job owns."""
         if top not in self._tops:
             self._tops.add(top)
-            if any(ownership.owns(job, top) for job in ownership.live_jobs()):
+            if any(ownership.may_own(job, top) for job in ownership.live_jobs()):
                 self._contest(top)
 
     def ask(self, job: context.JobContext) -> None:
         """Move out of the short way what the job owns."""
         for top in list(self._tops - self._contested_tops):
-            if ownership.owns(job, top):
+            if ownership.may_own(job, top):
                 self._contest(top)
 
     def _contest(self, top: str) -> None:

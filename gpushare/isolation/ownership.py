@@ -1,7 +1,7 @@
 """Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with
-(the script's folder, `PYTHONPATH`, what the script appends), else shared by all. A folder of installed packages is
-shared even if `PYTHONPATH` names it, this interpreter's or any with a `.dist-info`: compiled packages can be loaded
-once in a process.
+(the script's folder, `PYTHONPATH`, what the script appends), or if it is of an installed package of which each job has
+a copy (`installed`); else shared by all. A folder where an installer has put packages is no script's even if
+`PYTHONPATH` names it, this interpreter's or any with a `.dist-info`: compiled packages can be loaded once in a process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, installed
 from gpushare.isolation.context import JobContext
 
 _shared_path: frozenset[str] = frozenset()
@@ -22,6 +22,14 @@ _shared_path: frozenset[str] = frozenset()
 _never_own = frozenset(sys.stdlib_module_names) - {"__main__"} | {__name__.partition(".")[0]}
 _live: list[JobContext] = []
 _on_change: Callable[[JobContext], object]
+_installed: installed.Installed
+_wanted_shared: tuple[str, ...] = ()
+
+
+def share(packages: Iterable[str]) -> None:
+    """To be called before `install`: of these installed packages there is one copy for all jobs."""
+    global _wanted_shared
+    _wanted_shared = tuple(packages)
 
 
 def install(on_change: Callable[[JobContext], object]) -> None:
@@ -29,11 +37,12 @@ def install(on_change: Callable[[JobContext], object]) -> None:
 
     :param on_change: is told of jobs that changed theirs.
     """
-    global _shared_path, _on_change
+    global _shared_path, _on_change, _installed
     given = os.environ.get("PYTHONPATH")
     entries = {os.path.abspath(entry) for entry in given.split(os.pathsep)} if given else set()
     _shared_path = frozenset(vars(sys)["path"]) - {entry for entry in entries if not _is_installed(entry)}
     _on_change = on_change
+    _installed = installed.of_this_interpreter(map(top_of, sys.modules), _wanted_shared)
 
 
 def _is_installed(folder: str) -> bool:
@@ -68,11 +77,27 @@ def top_of(name: str) -> str:
 
 
 def owns(job: JobContext, name: str) -> bool:
-    """Whether the module is the job's own, be it loaded or not. From any thread."""
+    """Whether the job, whose thread the calling one is, finds a module of its own there, be it loaded or not.
+
+    A shared module that is being imported finds the shared copy of an installed package: it keeps that for all jobs.
+    """
+    return _is_of_script(job, name) or (_has_own(name) and not context.importing_shared())
+
+
+def may_own(job: JobContext, name: str) -> bool:
+    """Whether there can be a module of this name that is the job's own. From any thread."""
+    return _is_of_script(job, name) or _has_own(name)
+
+
+def _has_own(name: str) -> bool:
+    return (top := top_of(name)) not in _never_own and _installed.has_own(top)
+
+
+def _is_of_script(job: JobContext, name: str) -> bool:
     top = top_of(name)
     if top in _never_own:
         return False
-    known: dict[str, bool] = job.values.setdefault(owns, {"__main__": True})
+    known: dict[str, bool] = job.values.setdefault(_is_of_script, {"__main__": True})
     own = known.get(top)
     if own is None:
         known[top] = False  # while the finders look for it
@@ -110,7 +135,7 @@ def _absolute(job: JobContext, entries: Iterable[str]) -> list[str]:
 
 def path_changed(job: JobContext) -> None:
     """What was not found may be found now: `sys.path` has changed."""
-    known: dict[str, bool] = job.values.get(owns, {})
+    known: dict[str, bool] = job.values.get(_is_of_script, {})
     for name in [name for name, own in known.items() if not own]:
         del known[name]
     if job in _live:

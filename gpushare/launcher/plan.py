@@ -30,6 +30,7 @@ class RunPlan:
     debug_memory: bool = False
     device: Device = CPU
     give_input: bool = True  # stdin, to a job that is alone
+    shared_packages: Sequence[str] = ()  # one copy for all jobs
 
     def log_header(self) -> bytes:
         """First line of a log of its allocations."""
@@ -65,6 +66,7 @@ class RunPlan:
             "log_fd": log_fd,
             "decisions_fd": decisions_fd,
             "debug_memory": self.debug_memory,
+            "shared_packages": list(self.shared_packages),
             "parent_pid": os.getpid(),
             "device": self.device.label,
             "jobs": jobs,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from packages_installed import write_package
 
 REPLACES = """
 import sys, time, types
@@ -28,13 +29,14 @@ value = inner.value
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of installed packages, which all jobs share."""
+    """Installed ones with compiled code, which all jobs share."""
     site = tmp_path / "site"
-    (site / "bootstraps" / "inner").mkdir(parents=True)
-    (site / "packages-1.dist-info").mkdir()
-    (site / "replaces.py").write_text(REPLACES)
-    (site / "bootstraps" / "__init__.py").write_text(BOOTSTRAPS)
-    (site / "bootstraps" / "inner" / "bootstraps.py").write_text("value = 'of the inner one'\n")
+    write_package(site, "replaces", {"replaces.py": REPLACES}, compiled=True)
+    files = {
+        "bootstraps/__init__.py": BOOTSTRAPS,
+        "bootstraps/inner/bootstraps.py": "value = 'of the inner one'\n",
+    }
+    write_package(site, "bootstraps", files, compiled=True)
     monkeypatch.setenv("PYTHONPATH", str(site))
 
 

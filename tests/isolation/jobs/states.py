@@ -701,3 +701,112 @@ class SafeGlobals:
             inside,
             Argv in torch.serialization.get_safe_globals(),
         )
+
+
+class TorchChoices:
+    child = "fork"
+
+    def set(self, value):
+        torch.hub.set_dir(f"/{value}")
+        torch.__future__.set_swap_module_params_on_conversion(value == "a")
+        torch.__future__.set_overwrite_module_params_on_conversion(value == "b")
+        torch.distributions.Distribution.set_default_validate_args(value == "a")
+        torch.utils.data.functional_datapipe("named_by_a_script")(
+            type(f"Pipe{value}", (torch.utils.data.IterDataPipe,), {})
+        )
+
+    def get(self):
+        pipe = torch.utils.data.IterDataPipe.functions.get("named_by_a_script")
+        try:
+            torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+            checks = False
+        except ValueError:
+            checks = True
+        return (
+            os.path.basename(torch.hub.get_dir()),
+            torch.__future__.get_swap_module_params_on_conversion(),
+            torch.__future__.get_overwrite_module_params_on_conversion(),
+            checks,
+            torch.distributions.Distribution._validate_args,
+            pipe and pipe.args[0].__name__,
+        )
+
+
+class MatplotlibSettings:
+    child = "fork"
+
+    def set(self, value):
+        import matplotlib
+        from matplotlib import rc
+        from matplotlib.colors import ListedColormap
+
+        matplotlib.use("agg")
+        matplotlib.rcParams["lines.linewidth"] = ord(value)
+        rc("axes", facecolor="red" if value == "a" else "blue")
+        matplotlib.colormaps.register(ListedColormap(["red", "blue"], name=f"of-{value}"), name="colors")
+
+    def get(self):
+        import copy
+
+        import matplotlib
+        import matplotlib.pyplot as pyplot
+        from matplotlib import rcParams
+
+        with matplotlib.rc_context({"lines.linestyle": ":"}):
+            inside = rcParams["lines.linestyle"]
+        with pyplot.style.context("ggplot"):
+            styled = rcParams["axes.facecolor"]
+        copied = rcParams.copy()
+        copied["lines.linewidth"] = 1000.0
+        again = copy.deepcopy(rcParams), pickle.loads(pickle.dumps(rcParams))
+        line = pyplot.figure().subplots().plot([1, 2])[0].get_linewidth()
+        pyplot.close()
+        seen = [rcParams[name] for name in ("lines.linewidth", "axes.facecolor", "lines.linestyle")]
+        names = [name for name in matplotlib.colormaps if name == "colors"]
+        found = [matplotlib.colormaps[name].name for name in names]
+        alike = [kept == rcParams and type(kept).__name__ == "RcParams" for kept in again]
+        return inside, styled, line, seen, len(rcParams), rcParams["backend"].lower(), found, alike
+
+
+class PandasOptions:
+    child = "fork"
+
+    def set(self, value):
+        import pandas
+
+        pandas.set_option("display.precision", 1 if value == "a" else 3)
+        pandas.options.display.max_rows = ord(value)
+
+        @pandas.api.extensions.register_dataframe_accessor("of_script")
+        class Accessor:
+            def __init__(self, frame):
+                self.value = value
+
+    def get(self):
+        import pandas
+
+        frame = pandas.DataFrame({"x": [1 / 3]})
+        with pandas.option_context("display.precision", 5):
+            inside = str(frame)
+        accessor = getattr(frame, "of_script", None)
+        rows = pandas.get_option("display.max_rows"), pandas.options.display.max_rows
+        return inside, str(frame), rows, accessor and accessor.value, "of_script" in dir(frame)
+
+
+class FileSystems:
+    child = "fork"
+
+    def set(self, value):
+        import fsspec
+
+        self.kind = type(f"Of{value}", (fsspec.AbstractFileSystem,), {"protocol": "ours"})
+        fsspec.register_implementation("ours", self.kind)
+        fsspec.register_implementation("later", f"there.{value}")
+
+    def get(self):
+        import fsspec
+        from fsspec.registry import known_implementations, registry
+
+        known = known_implementations.get("later")
+        found = registry.get("ours")
+        return found and found.__name__, known and known["class"], "later" in fsspec.available_protocols()
