@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from importlib.machinery import ModuleSpec
+from typing import Any
 
 _COMPILED = re.compile(r"\.(?:so|pyd|dylib)(?:\.[\d.]+)?$")
 _REQUIREMENT = re.compile(r"Requires-Dist: *([\w.-]+)([^;\n]*)(;.*extra\b)?")
@@ -73,6 +74,7 @@ class Installed:
             self._is_own[top] = not names & shared
         for top in (set(loaded) | set(_TAKEN_BY_TORCH)) - apart | set(wanted):
             self._is_own[top] = False
+        self._finders = list(sys.meta_path)  # not those that scripts will add
         self._looked_for = threading.local()
 
     def has_own(self, top: str) -> bool:
@@ -82,7 +84,7 @@ class Installed:
             return bool(known)
         self._looked_for.top = top  # finders may import
         try:
-            known = self._is_own[top] = _is_plain(_find(top))
+            known = self._is_own[top] = _is_plain(_find(self._finders, top))
         finally:
             self._looked_for.top = None
         return known
@@ -149,8 +151,8 @@ def _is_front(each: Distribution, compiled: set[str]) -> bool:
     return any("==" in each.needs[name] for name in each.needs.keys() & compiled - {_TORCH})
 
 
-def _find(top: str) -> ModuleSpec | None:
-    for finder in list(sys.meta_path):
+def _find(finders: list[Any], top: str) -> ModuleSpec | None:
+    for finder in finders:
         find = getattr(finder, "find_spec", None)
         if find is not None and (spec := find(top, None)) is not None:
             return spec if isinstance(spec, ModuleSpec) else None
@@ -185,4 +187,4 @@ def unknown(wanted: Iterable[str]) -> list[str]:
 
 
 def _is_known(known: set[str], name: str) -> bool:
-    return name in known or normal(name) in known or _find(name) is not None
+    return name in known or normal(name) in known or _find(sys.meta_path, name) is not None

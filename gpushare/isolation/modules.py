@@ -297,7 +297,8 @@ def _mark(module: types.ModuleType) -> weakref.ref[_Mark]:
 def _empty(marks: list[_Mark]) -> None:
     """As the interpreter empties modules (`_PyModule_ClearDict`): of each the names that begin with one `_` first."""
     order = {id(mark): index for index, mark in enumerate(marks)}
-    tables = [t for t in gc.get_referrers(*marks) if isinstance(t, dict) and id(t.get(_MARK)) in order]
+    # To ask the collector who refers to them would compare each reference that there is with each mark.
+    tables = [t for t in gc.get_objects() if type(t) is dict and id(dict.get(t, _MARK)) in order]
     for names in sorted(tables, key=lambda names: order[id(names[_MARK])]):
         keys = [key for key in names if key != "__builtins__"]
         for key in sorted(keys, key=lambda key: not _is_private(key)):
