@@ -1,4 +1,5 @@
-"""What torch's compiler remembers of a function, per job: its compiled forms, and which sizes have varied.
+"""What torch's compiler remembers, per job: of a function its compiled forms and which sizes have varied, and modules
+by their names.
 
 Both belong to code objects or to their lines in a file, which jobs share when they run one script or compile modules
 of one package. A second job would count against the first one's recompile limit, compile for sizes of any value where
@@ -8,6 +9,7 @@ it alone compiles for the one it has, and with `mode="reduce-overhead"` replay t
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import sys
 import types
@@ -60,6 +62,17 @@ def _split_code(module: types.ModuleType) -> None:
     set_region(before)
 
 
+def _split_modules(module: types.ModuleType) -> None:
+    """It would give a job another one's module, and guards would look at that one's values."""
+    names: Any = module
+    if hasattr(module, "_import_module"):
+        names._import_module = _import_module
+
+
+def _import_module(name: str) -> types.ModuleType:
+    return sys.modules.get(name) or importlib.import_module(name)
+
+
 def _split_backends() -> None:
     """Before torch has regions (2.13). A compiled form is found by its backend, and those of two calls of
     `torch.compile` are equal if they were asked for the same.
@@ -108,6 +121,7 @@ def install() -> None:
     _split_backends()
     imports.when_imported("torch._dynamo.pgo", _split_sizes)
     imports.when_imported("torch._dynamo.eval_frame", _split_code)
+    imports.when_imported("torch._dynamo.symbolic_convert", _split_modules)
 
 
 def enter(job: context.JobContext) -> None:

@@ -5,6 +5,7 @@ find that there. Python loads compiled code once per process, so these stay one 
 
 - packages with compiled code, and what they need (they would hand a job objects of another copy),
 - the Python side of one compiled package, which it names by its exact version,
+- those that register at their import what can be known once only, in C++ of another package,
 - what is loaded before any job (torch, and what it imports), and what torch imports where it is installed,
 - what a person wants to be shared.
 """
@@ -29,6 +30,7 @@ _HOST = "gpushare"  # compiled, but it hands out nothing
 _TORCH = "torch"
 # One copy of the Python side of these, though they name their compiled package by a range.
 _FRONT_ENDS = frozenset({"jax"})
+_REGISTER_ONCE = frozenset({"datasets"})  # its types of columns with pyarrow
 # Torch imports them where they are installed, but needs nothing of what they need.
 _TAKEN_BY_TORCH = ("einops", "functorch", "onnxscript", "opt_einsum", "tensorboard", "torchgen")
 # Needed by many, but only to print and to read options: objects of two copies never meet.
@@ -137,7 +139,7 @@ def _closure(all_: dict[str, Distribution], wanted: set[str]) -> set[str]:
     compiled = {each.name for each in all_.values() if each.is_compiled} - {_HOST}
     fronts = {each.name for each in all_.values() if _is_front(each, compiled)}
     by_top = {each.name for each in all_.values() if wanted & set(map(normal, each.tops))}
-    left = list(compiled | fronts | (_FRONT_ENDS & all_.keys()) | (wanted & all_.keys()) | by_top)
+    left = list(compiled | fronts | ((_FRONT_ENDS | _REGISTER_ONCE | wanted) & all_.keys()) | by_top)
     shared = set(left)
     while left:
         for name in all_[left.pop()].needs:

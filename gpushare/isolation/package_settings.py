@@ -1,7 +1,7 @@
 """Settings and registries of well-known packages with compiled code, of which there is one copy: each job has its own.
 
-Matplotlib's `rcParams` and color maps, pandas' options, the file systems of fsspec, the operations of torch's data pipes
-by the names that scripts give them.
+Matplotlib's `rcParams` and color maps, pandas' options, the file systems of fsspec, the operations of torch's data
+pipes by the names that scripts give them.
 """
 
 from __future__ import annotations

@@ -51,3 +51,39 @@ def test_the_recompile_limit_is_each_jobs_own(gpushare: Run, tmp_path: Path) -> 
     told = [(tmp_path / "logs" / f"models{n}.err").read_text() for n in ("", "-2", "-3")]
     assert told[:2] == ["", ""]
     assert "torch._dynamo hit config.recompile_limit (1)" in told[2]
+
+
+PARTS = "SCALE = {}\ndef scaled(x):\n    return x * SCALE\n"
+CHANGES = """
+import pathlib, sys, time, torch, parts
+first = len(sys.argv) == 3
+while not first and not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.005)
+
+@torch.compile(backend="eager")
+def step(x):
+    return parts.scaled(x) + 1
+
+print(step(torch.ones(2)).tolist())
+if not first:
+    parts.SCALE = 10.0
+    print(step(torch.ones(2)).tolist())
+pathlib.Path(sys.argv[1]).touch()
+while not pathlib.Path(sys.argv[1] + "-ends").exists():  # the first one's module lives as long
+    time.sleep(0.005)
+    if not first:
+        pathlib.Path(sys.argv[1] + "-ends").touch()
+"""
+
+
+def test_modules_of_one_name(gpushare: Run, tmp_path: Path) -> None:
+    """What a job changes in its own module is seen by its compiled code, though another one has compiled such a one."""
+    for name, scale in (("a", 2.0), ("b", 3.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "parts.py").write_text(PARTS.format(scale))
+        (tmp_path / name / f"{name}.py").write_text(CHANGES)
+    seen = tmp_path / "seen"
+    done = gpushare("run", f"a/a.py {seen} first", f"b/b.py {seen}", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "logs" / "a.out").read_text() == "[3.0, 3.0]\n"
+    assert (tmp_path / "logs" / "b.out").read_text() == "[4.0, 4.0]\n[11.0, 11.0]\n"
