@@ -16,7 +16,7 @@ from gpushare.native import shim
 _bootstrap: Any = importlib._bootstrap
 _importing = threading.RLock()
 _LONGEST_IMPORT_S = 20.0
-_when_imported: dict[str, Callable[[types.ModuleType], object]] = {}
+_when_imported: dict[str, list[Callable[[types.ModuleType], object]]] = {}
 _at_each_end: list[Callable[[], object]] = []
 _around: list[tuple[Callable[[], Any], Callable[[Any], object]]] = []
 
@@ -31,7 +31,7 @@ def when_imported(name: str, then: Callable[[types.ModuleType], object]) -> None
     if name in sys.modules:
         then(sys.modules[name])
     else:
-        _when_imported[name] = then
+        _when_imported.setdefault(name, []).append(then)
 
 
 def around_shared(before: Callable[[], Any], after: Callable[[Any], object]) -> None:
@@ -80,12 +80,13 @@ def install() -> None:
             module = find_and_load(name, import_)
             # A package is asked for by its own modules too, while it is half made.
             if name in _when_imported and not getattr(module.__spec__, "_initializing", False):
-                _when_imported.pop(name)(module)
+                for then in _when_imported.pop(name):
+                    then(module)
             return module
         finally:
             context.count_shared_import(-1)
-            for then in _at_each_end:
-                then()
+            for at_end in _at_each_end:
+                at_end()
             for end, begun in watchers:
                 end(begun)
             shim.nowait(-1)

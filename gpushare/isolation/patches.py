@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -255,6 +255,14 @@ def also_by_packages(target: Any) -> None:
         _patched_by_packages[id(target)] = target
         if _is_watching:
             assignments.mark(target)
+
+
+def for_all_jobs(target: Any, names: Iterable[str], assign: Callable[[], object]) -> None:
+    """Call what assigns to these attributes, plainly. Not while a job has one of its own there."""
+    with _lock:
+        if not any((id(target), name) in _known for name in names):
+            with _changing():
+                assign()
 
 
 def enter(job: context.JobContext) -> None:

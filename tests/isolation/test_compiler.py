@@ -87,3 +87,45 @@ def test_modules_of_one_name(gpushare: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "logs" / "a.out").read_text() == "[3.0, 3.0]\n"
     assert (tmp_path / "logs" / "b.out").read_text() == "[4.0, 4.0]\n[11.0, 11.0]\n"
+
+
+MAKES = """
+import sys, time, torch
+
+class Makes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers[:2]:  # a new list of modules
+            x = layer(x)
+        return x
+
+time.sleep(float(sys.argv[1]))
+print(torch.compile(Makes(), backend="eager", fullgraph=True)(torch.ones(2, 8)).shape)
+try:
+    torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+    print("the compiler has switched the checks off")
+except ValueError:
+    print("checked")
+"""
+CHECKS = """
+import time, torch
+time.sleep(6)
+try:
+    torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+except ValueError:
+    print("checked")
+"""
+
+
+def test_what_the_compiler_assigns_to_torch(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """Modules may be made in what is compiled, in each of two jobs; who does not compile has its checks."""
+    (tmp_path / "makes.py").write_text(MAKES)
+    (tmp_path / "checks.py").write_text(CHECKS)
+    expected = plain("makes.py", "0").stdout
+    done = gpushare("run", "makes.py 0", "makes.py 1", "checks.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("makes", "makes-2", "checks")]
+    assert told == [expected, expected, "checked\n"]
