@@ -24,6 +24,8 @@ from importlib import metadata
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from gpushare.isolation import finders
+
 _COMPILED = re.compile(r"\.(?:so|pyd|dylib)(?:\.[\d.]+)?$")
 _REQUIREMENT = re.compile(r"Requires-Dist: *([\w.-]+)([^;\n]*)(;.*extra\b)?")
 _HOST = "gpushare"  # compiled, but it hands out nothing
@@ -77,18 +79,27 @@ class Installed:
         for top in (set(loaded) | set(_TAKEN_BY_TORCH)) - apart | set(wanted):
             self._is_own[top] = False
         self._finders = list(sys.meta_path)  # not those that scripts will add
+        self._missing: set[str] = set()
         self._looked_for = threading.local()
+
+    def is_shared(self, top: str) -> bool:
+        """Whether it is known to be one for all jobs."""
+        return self._is_own.get(top) is False
 
     def has_own(self, top: str) -> bool:
         """Whether each job has a copy. Of what no installer has written down, its files tell."""
         known = self._is_own.get(top)
-        if known is not None or getattr(self._looked_for, "top", None) is not None:
+        if known is not None or top in self._missing or getattr(self._looked_for, "top", None) is not None:
             return bool(known)
         self._looked_for.top = top  # finders may import
         try:
-            known = self._is_own[top] = _is_plain(_find(self._finders, top))
+            spec = _find(self._finders, top)
         finally:
             self._looked_for.top = None
+        if spec is None:
+            self._missing.add(top)
+            return False
+        known = self._is_own[top] = _is_plain(spec)
         return known
 
 
@@ -153,17 +164,13 @@ def _is_front(each: Distribution, compiled: set[str]) -> bool:
     return any("==" in each.needs[name] for name in each.needs.keys() & compiled - {_TORCH})
 
 
-def _find(finders: list[Any], top: str) -> ModuleSpec | None:
-    for finder in finders:
-        find = getattr(finder, "find_spec", None)
-        if find is not None and (spec := find(top, None)) is not None:
-            return spec if isinstance(spec, ModuleSpec) else None
-    return None
+def _find(all_: list[Any], top: str) -> ModuleSpec | None:
+    return next(filter(None, (finders.find(finder, top) for finder in all_)), None)
 
 
-def _is_plain(spec: ModuleSpec | None) -> bool:
-    """Whether it is there and all its files are Python's or data."""
-    if spec is None or (spec.origin or "") in ("built-in", "frozen"):
+def _is_plain(spec: ModuleSpec) -> bool:
+    """Whether all its files are Python's or data."""
+    if (spec.origin or "") in ("built-in", "frozen"):
         return False
     if spec.submodule_search_locations is None:
         return not _COMPILED.search(spec.origin or "")

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from gpushare.isolation import context, imports, ownership, perjob, system
+from gpushare.isolation import context, finders, imports, ownership, perjob, system
 from gpushare.isolation.attributes import MISSING
 from gpushare.native import interpreter
 
@@ -246,6 +246,7 @@ def install() -> None:
     global _modules
     _modules = _Modules(sys.modules)
     ownership.install(_modules.ask)
+    finders.install(ownership.path_changed)
     interpreter.replace_interpreter_modules(sys.modules, _modules)
     sys.modules = _modules
     imports.at_each_end(_modules.show)

@@ -1,7 +1,8 @@
-"""Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with
-(the script's folder, `PYTHONPATH`, what the script appends), or if it is of an installed package of which each job has
-a copy (`installed`); else shared by all. A folder where an installer has put packages is no script's even if
-`PYTHONPATH` names it, this interpreter's or any with a `.dist-info`: compiled packages can be loaded once in a process.
+"""Whose a module is: a job's own if it is found through an entry of `sys.path` that the host did not start with (the
+script's folder, `PYTHONPATH`, what the script appends) or by a finder that it has added, or if it is of an installed
+package of which each job has a copy (`installed`); else shared by all. A folder where an installer has put packages is
+no script's even if `PYTHONPATH` names it, this interpreter's or any with a `.dist-info`: compiled packages can be
+loaded once in a process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from typing import Any
 
-from gpushare.isolation import context, installed
+from gpushare.isolation import context, finders, installed
 from gpushare.isolation.context import JobContext
 
 _shared_path: frozenset[str] = frozenset()
@@ -106,6 +107,8 @@ def _is_of_script(job: JobContext, name: str) -> bool:
 
 
 def _is_own(job: JobContext, top: str) -> bool:
+    if not _installed.is_shared(top) and finders.finds(job, top, _absolute(job, job.path)):
+        return True
     others = _shared_path | _of_packages(job)
     own_entries = _absolute(job, (entry for entry in job.path if entry not in others))
     if PathFinder.find_spec(top, own_entries) is None:
@@ -134,7 +137,7 @@ def _absolute(job: JobContext, entries: Iterable[str]) -> list[str]:
 
 
 def path_changed(job: JobContext) -> None:
-    """What was not found may be found now: `sys.path` has changed."""
+    """What was not found may be found now: `sys.path`, or `sys.meta_path`, has changed."""
     known: dict[str, bool] = job.values.get(_is_of_script, {})
     for name in [name for name, own in known.items() if not own]:
         del known[name]

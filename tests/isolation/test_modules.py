@@ -144,3 +144,45 @@ def test_gpushare_itself_is_no_jobs_own_where_pythonpath_names_its_tree(
     done = gpushare("run", "asks.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{tmp_path}/tree/gpushare/__init__.py True" in done.stdout
+
+
+FINDS = """
+import importlib.abc, importlib.util, pathlib, sys, time
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        return importlib.util.spec_from_loader(name, self) if name in names else None
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        module.value = sys.argv[1]
+sys.meta_path.insert(0, Finder())
+names = {"made_up", "of_" + sys.argv[1]}
+import made_up
+from made_up import value
+print(value, made_up.value, type(sys.meta_path[0]).__name__, len(sys.meta_path))
+pathlib.Path(sys.argv[1]).touch()
+while not pathlib.Path(sys.argv[2]).exists():
+    time.sleep(0.01)
+try:
+    import of_one
+    print("imported", of_one.value)
+except ImportError as error:
+    print(error)
+if sys.argv[3:]:
+    time.sleep(2)  # until the other one has ended
+    import wave, sched
+    print(importlib.import_module("made_up").value, importlib.util.find_spec("nothing_like_it"))
+"""
+
+
+def test_finders_are_each_jobs_own(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """They find for the job that has put them there, and no longer when that has ended."""
+    (tmp_path / "finds.py").write_text(FINDS)
+    (tmp_path / "one").touch()
+    (tmp_path / "other").touch()
+    alone = [plain("finds.py", *words).stdout for words in (("one", "other"), ("other", "one", "last"))]
+    for name in ("one", "other"):
+        (tmp_path / name).unlink()
+    done = gpushare("run", "finds.py one other", "finds.py other one last", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / "logs" / f"finds{number}.out").read_text() for number in ("", "-2")] == alone
