@@ -25,6 +25,7 @@ from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.global_names import uses
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.shared_attribute import SharedAttribute
+from gpushare.isolation.special_names import is_special
 from gpushare.isolation.stands import can_stand, stand_for
 from gpushare.native import assignments
 from gpushare.native.library import NativeError
@@ -158,7 +159,7 @@ def _split_class(target: type, name: str, _: Any) -> _Split | SharedAttribute | 
     if isinstance(original, ClassAttribute):
         return _Split(target, original.value, original, lambda: None)
     # Who asks for a special method finds a class that has one, whatever the method answers.
-    if original is MISSING and _is_special(name) and not hasattr(target, name):
+    if original is MISSING and is_special(name) and not hasattr(target, name):
         return _shared(target, name)
     value = PerJob(original, None, imports_set_all=True)
     shown = ClassAttribute(target, name, value)
@@ -168,7 +169,7 @@ def _split_class(target: type, name: str, _: Any) -> _Split | SharedAttribute | 
 
 
 def _split_module(target: types.ModuleType, name: str, new: Any) -> _Split | SharedAttribute | None:
-    if _is_special(name):  # the import system's
+    if name.startswith("__") and name.endswith("__"):  # the import system's
         return None
     original = vars(target).get(name, MISSING)
     found = uses(target, name)
@@ -204,10 +205,6 @@ def _put(target: Any, name: str, value: Any) -> None:
         setattr(target, name, value)
     elif name in vars(target):
         delattr(target, name)
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
 
 
 def _is_set_by_its_kind(target: Any, name: str) -> bool:

@@ -54,6 +54,17 @@ def test_a_special_method_that_a_class_did_not_have_is_told(gpushare: Run, tmp_p
     assert "one sets torch.nn.modules.module.Module.__len__ to" in told
 
 
+def test_a_name_that_only_looks_special_is_split_as_any(gpushare: Run, tmp_path: Path) -> None:
+    one = "import torch\nwait('other')\ntorch.nn.ReLU.__made_up__ = 3\ntell('set')\nwait('seen')\n"
+    other = (
+        "import torch\ntell('other')\nwait('set')\nprint(hasattr(torch.nn.ReLU(), '__made_up__'))\n"
+        "torch.nn.ReLU.__made_up__ = 4\nprint(torch.nn.ReLU().__made_up__)\ntell('seen')\n"
+    )
+    out, told = run(gpushare, tmp_path, one, other)
+    assert "other | False" in out and "other | 4" in out
+    assert "__made_up__" not in told
+
+
 def test_alone_a_script_may_do_what_it_likes(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(
         "import colorsys, torch\ncolorsys.ONE_THIRD = 0.5\nprint(vars(colorsys)['ONE_THIRD'])\n"
