@@ -138,3 +138,47 @@ def test_exit_handlers_of_shared_modules_run(gpushare: Run, tmp_path: Path) -> N
     done = gpushare("run", "imports.py")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "bye").exists()
+
+
+FORKS = """
+import os, pathlib, sys, time
+me, other, last = sys.argv[1], sys.argv[2], len(sys.argv) > 3
+called = []
+def note(*what):
+    called.append((os.getpid() != parent, *what))
+parent = os.getpid()
+os.register_at_fork(before=lambda: note(me, "before"), after_in_parent=lambda: note(me, "parent"))
+os.register_at_fork(after_in_child=lambda: note(me, "child"))
+def fork():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, repr(called).encode())
+        os._exit(0)
+    os.close(write)
+    os.wait()
+    print(os.read(read, 1000), called)
+fork()
+pathlib.Path(me).touch()
+while not pathlib.Path(other).exists():
+    time.sleep(0.01)
+if last:
+    time.sleep(1)  # the other one has ended
+fork()
+try:
+    os.register_at_fork(before=3)
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_hooks_of_forks(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(FORKS)
+    expected = []
+    for words in (("one", "other"), ("other", "one", "last")):
+        (tmp_path / words[1]).touch()
+        expected.append(plain("forks.py", *words).stdout)
+        for name in ("one", "other"):
+            (tmp_path / name).unlink()
+    done = gpushare("run", "forks.py one other", "forks.py other one last", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / "logs" / f"forks{number}.out").read_text() for number in ("", "-2")] == expected
