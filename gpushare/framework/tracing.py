@@ -7,11 +7,13 @@ replaces meanwhile among modules' names has one value. Methods of modules that i
 from __future__ import annotations
 
 import threading
+import warnings
 from functools import wraps
 from typing import Any
 
 import torch
 import torch.fx._symbolic_trace
+import torch.jit._builtins
 import torch.jit._trace
 
 from gpushare.isolation import attributes, context, patches
@@ -50,8 +52,10 @@ def is_fx_symbolic_tracing() -> bool:
 
 
 def install() -> None:
-    """Also the names of modules in what `torch.jit.trace` records."""
+    """Also the names of modules in what `torch.jit.trace` records, and what TorchScript takes for `warnings.warn`."""
     _fx.Tracer.trace = _trace_alone
+    if hasattr(torch.jit._builtins, "_register_builtin"):  # it knows functions by their `id()`
+        torch.jit._builtins._register_builtin(warnings.warn, "aten::warn")
     patches.also_by_packages(torch.nn.Module)
     named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
     replace_everywhere([(before, after) for before, after in named if before], but=__name__)

@@ -7,8 +7,10 @@ that use the module's globals are replaced.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 import warnings
+from functools import wraps
 from typing import Any
 
 from gpushare.isolation import context
@@ -23,8 +25,36 @@ _warn_explicit = warnings.warn_explicit
 _mutated = _warnings._filters_mutated
 
 
+class _Blocks(threading.local):
+    open = 0  # of shared imports, in the calling thread
+
+
+_blocks = _Blocks()
+
+
 class _Module(types.ModuleType):
     pass
+
+
+def _count_blocks() -> None:
+    """What a shared module sets for the length of a block, while it is imported, is not for others: the end of the
+    block takes it back from the calling job's list only."""
+    kind: Any = warnings.catch_warnings
+    begin, end = kind.__enter__, kind.__exit__
+
+    @wraps(begin)
+    def enter_counted(self: Any) -> Any:
+        begun = begin(self)
+        self._of_import = int(context.importing_shared())
+        _blocks.open += self._of_import
+        return begun
+
+    @wraps(end)
+    def exit_counted(self: Any, *error: Any) -> Any:
+        _blocks.open -= vars(self).pop("_of_import", 0)
+        return end(self, *error)
+
+    kind.__enter__, kind.__exit__ = enter_counted, exit_counted
 
 
 def _property(value: PerJob[Any]) -> property:
@@ -32,7 +62,7 @@ def _property(value: PerJob[Any]) -> property:
 
 
 def _all_lists() -> list[list[Any]]:
-    if not context.importing_shared():
+    if not context.importing_shared() or _blocks.open:
         return [_filters.get()]
     return [_filters.host, *(_filters.of(job) for job in _jobs)]
 
@@ -145,6 +175,7 @@ def install() -> None:
         ("_formatwarnmsg", _formatwarnmsg),
     ):
         vars(warnings)[name] = function
+    _count_blocks()
     warnings.__class__ = _Module
     replace_everywhere([(_original_warn, _warn)], but=__name__)
 

@@ -87,3 +87,39 @@ def test_two_jobs_that_export(gpushare: Run, plain: Run, tmp_path: Path) -> None
     done = gpushare("run", "exports.py 0", "exports.py 1", "--log-dir", "logs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("exports", "exports-2")] == alone
+
+
+BLOCK = """
+import warnings
+with warnings.catch_warnings():
+    warnings.simplefilter("always", ResourceWarning)
+    warnings.filterwarnings("error", "seldom")
+warnings.filterwarnings("ignore", "often")
+"""
+WARNS = """
+import pathlib, sys, time, warnings
+if sys.argv[1] == "imports":
+    import filters_warnings
+    pathlib.Path("imported").touch()
+while not pathlib.Path("imported").exists():
+    time.sleep(0.01)
+before = [item[:3] for item in warnings.filters]
+print(any(item[2] is ResourceWarning and item[0] == "always" for item in before), before[0][0])
+warnings.warn("seldom", UserWarning)
+warnings.warn("often", UserWarning)
+"""
+
+
+def test_a_block_of_filters_while_a_shared_module_is_imported(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends for all; what is set beside it holds for all."""
+    write_package(tmp_path / "site", "filters_warnings", {"filters_warnings.py": BLOCK}, compiled=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    (tmp_path / "job.py").write_text(WARNS)
+    done = gpushare("run", "job.py imports", "job.py waits", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("job", "job-2"):
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == "False ignore\n"
+        told = (tmp_path / "logs" / f"{name}.err").read_text()
+        assert "seldom" in told and "UserWarning: often" not in told

@@ -36,3 +36,25 @@ def test_each_job_sees_its_own_traces_only(gpushare: Run, tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("| True") == 4
+
+
+SCRIPTED = """
+import torch
+from torch.nn import functional
+
+@torch.jit.script
+def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(x, y) + functional.softmax(x, 0).sum()
+
+print(loss(torch.zeros(2, 2), torch.ones(2, dtype=torch.long)).item())
+"""
+
+
+def test_what_may_warn_can_be_scripted(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    (tmp_path / "scripted.py").write_text(SCRIPTED)
+    expected = plain("scripted.py")
+    assert expected.returncode == 0, expected.stderr
+    for jobs in (("scripted.py",), ("scripted.py", "scripted.py")):
+        done = gpushare("run", *jobs, "--log-dir", "logs")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (tmp_path / "logs" / "scripted.out").read_text() == expected.stdout
