@@ -25,6 +25,7 @@ from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
 _BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`waits.cpp`)
+_FEW_BYTES = 8 << 20  # that something keeps of a job that has ended: no news unless the budget is small
 
 
 class RunScreen(Screen, Protocol):
@@ -229,7 +230,7 @@ class Run:
         if message["device_lost"]:
             self._device_lost(message["job"], message["device_lost"])
         left = self.telemetry.job(result.account).held_bytes if result.account else 0
-        if left:
+        if left > min(_FEW_BYTES, self.budget_bytes // 64):
             self._screen.note(
                 f"{result.name} has ended, but a library still holds {format_bytes(left)} of its tensors; "
                 "they count against the budget until the run ends"

@@ -145,12 +145,16 @@ def test_what_a_library_keeps_is_named(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "cycle.py").write_text(
         "import torch\nclass Node: pass\nnode = Node(); node.itself = node; node.kept = torch.ones(3 << 20)\n"
     )
-    done = gpushare("run", "leaves.py", "cycle.py", "--summary", "s.json")
+    (tmp_path / "few.py").write_text("import json, torch\nvars(json)['few'] = torch.ones(1 << 10)\n")
+    done = gpushare("run", "leaves.py", "cycle.py", "few.py", "--summary", "s.json")
     assert done.returncode == 0, done.stderr
     assert "leaves has ended, but a library still holds 12.0 MiB of its tensors" in done.stderr
     assert "cycle has ended, but" not in done.stderr
+    assert "few has ended, but" not in done.stderr
+    small = gpushare("run", "few.py", "--budget", "64MiB")
+    assert "few has ended, but a library still holds 2.0 MiB of its tensors" in small.stderr
     left = [j["remaining_bytes"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
-    assert left == [12 << 20, 0]
+    assert left == [12 << 20, 0, 2 << 20]
 
 
 def test_a_setting_of_the_process_is_named_and_goes_back(gpushare: Run, tmp_path: Path) -> None:
