@@ -1,5 +1,5 @@
-"""What torch's compiler remembers, per job: of a function its compiled forms and which sizes have varied, and modules
-by their names.
+"""What torch's compiler remembers, per job: of a function its compiled forms and which sizes have varied, modules by
+their names, and the back ends that a script has registered.
 
 Both belong to code objects or to their lines in a file, which jobs share when they run one script or compile modules
 of one package. A second job would count against the first one's recompile limit, compile for sizes of any value where
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from gpushare.isolation import context, imports
+from gpushare.isolation.job_dict import JobDict
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
@@ -73,6 +74,12 @@ def _import_module(name: str) -> types.ModuleType:
     return sys.modules.get(name) or importlib.import_module(name)
 
 
+def _split_names(module: types.ModuleType) -> None:
+    for name in ("_BACKENDS", "_COMPILER_FNS"):
+        if isinstance(kept := vars(module).get(name), dict):
+            setattr(module, name, JobDict(kept, dict))
+
+
 def _split_backends() -> None:
     """Before torch has regions (2.13). A compiled form is found by its backend, and those of two calls of
     `torch.compile` are equal if they were asked for the same.
@@ -122,6 +129,7 @@ def install() -> None:
     imports.when_imported("torch._dynamo.pgo", _split_sizes)
     imports.when_imported("torch._dynamo.eval_frame", _split_code)
     imports.when_imported("torch._dynamo.symbolic_convert", _split_modules)
+    imports.when_imported("torch._dynamo.backends.registry", _split_names)
 
 
 def enter(job: context.JobContext) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpushare.isolation import context, system
 
+_KEY = ("finders",)  # a tuple, as of what a script may set
 _host: list[Any]
 _on_change: Callable[[context.JobContext], object]
 
@@ -63,9 +64,15 @@ for _name in (
     setattr(_JobFinders, _name, _changing(_name))
 
 
+def has_own(job: context.JobContext) -> bool:
+    """Whether it has some that not all have."""
+    own: _JobFinders | None = job.values.get(_KEY)
+    return own is not None and bool(own.of_script())
+
+
 def finds(job: context.JobContext, name: str, path: list[str]) -> bool:
     """Whether a finder of the job's own is the first that finds the module. `path`: the job's `sys.path`."""
-    own: _JobFinders | None = job.values.get(_JobFinders)
+    own: _JobFinders | None = job.values.get(_KEY)
     if own is None or not (of_script := own.of_script()):
         return False
     for finder in list(own):
@@ -84,9 +91,9 @@ def find(finder: Any, name: str, path: list[str] | None = None) -> ModuleSpec | 
 
 
 def _of(job: context.JobContext) -> _JobFinders:
-    own: _JobFinders | None = job.values.get(_JobFinders)
+    own: _JobFinders | None = job.values.get(_KEY)
     if own is None:
-        own = job.values.setdefault(_JobFinders, _JobFinders(_host))
+        own = job.values.setdefault(_KEY, _JobFinders(_host))
     own.take_new()
     return own
 

@@ -34,7 +34,7 @@ _TORCH = "torch"
 _FRONT_ENDS = frozenset({"jax"})
 _REGISTER_ONCE = frozenset({"datasets"})  # its types of columns with pyarrow
 # Torch imports them where they are installed, but needs nothing of what they need.
-_TAKEN_BY_TORCH = ("einops", "functorch", "onnxscript", "opt_einsum", "tensorboard", "torchgen")
+_TAKEN_BY_TORCH = ("einops", "functorch", "onnx_ir", "onnxscript", "opt_einsum", "tensorboard", "torchgen")
 # Needed by many, but only to print and to read options: objects of two copies never meet.
 _APART = frozenset({"absl-py", "rich"})
 
@@ -122,11 +122,22 @@ def distributions() -> Iterator[Distribution]:
             for name, versions, extra in _REQUIREMENT.findall(head)
             if not extra
         }
-        record = found.read_text("RECORD")
-        files = _files(record or "")
-        tops = frozenset(filter(None, map(_top_of_file, files)))
-        is_compiled = record is None or any(map(_COMPILED.search, files))
-        yield Distribution(normal(titles[0]), needs, tops or frozenset(_told_tops(found)), is_compiled)
+        tops, is_compiled = _content(found, titles[0])
+        yield Distribution(normal(titles[0]), needs, tops, is_compiled)
+
+
+def _content(found: metadata.Distribution, title: str) -> tuple[frozenset[str], bool]:
+    """What it holds at the top, and whether something of it is compiled."""
+    record = found.read_text("RECORD")
+    files = _files(record or "")
+    tops = frozenset(filter(None, map(_top_of_file, files)))
+    is_compiled = record is None or any(map(_COMPILED.search, files))
+    if not tops or any(path.startswith("__editable__") for path in files):  # its files lie elsewhere
+        told = (found.read_text("top_level.txt") or re.sub(r"[-.]+", "_", title)).split()
+        specs = (_find(sys.meta_path, top) for top in told)
+        is_compiled = is_compiled or not all(map(_is_plain, filter(None, specs)))
+        tops |= frozenset(told)
+    return tops, is_compiled
 
 
 def _files(record: str) -> list[str]:
@@ -139,10 +150,6 @@ def _top_of_file(path: str) -> str:
     if is_inside:
         return first if first.isidentifier() and first != "__pycache__" else ""
     return first.partition(".")[0] if first.endswith(".py") or _COMPILED.search(first) else ""
-
-
-def _told_tops(found: metadata.Distribution) -> list[str]:
-    return (found.read_text("top_level.txt") or "").split()
 
 
 def _closure(all_: dict[str, Distribution], wanted: set[str]) -> set[str]:

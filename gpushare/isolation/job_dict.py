@@ -45,6 +45,11 @@ class JobDict(_Table):
         self.update(other)
         return self
 
+    def __eq__(self, other: Any) -> bool:
+        return self._own.get() == (other._own.get() if isinstance(other, JobDict) else other)
+
+    __hash__ = None
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self._own.get())
 
@@ -61,7 +66,7 @@ def _forward(name: str) -> None:
 
 for _name in (
     *("__getitem__", "__delitem__", "__contains__", "__len__", "__reversed__", "__repr__"),
-    *("__eq__", "__ne__", "__or__", "__ror__"),
+    *("__or__", "__ror__"),
     *("get", "pop", "popitem", "clear", "copy", "keys", "values", "items"),
 ):
     _forward(_name)

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from gpushare.isolation import attributes, context, stdio
+from gpushare.isolation import attributes, context, ownership, stdio
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
@@ -235,13 +235,21 @@ def enter(job: context.JobContext) -> None:
     """Nothing: state is copied when it is first asked for."""
 
 
+def _heir(job: context.JobContext, kind: type) -> type:
+    """The class of the same name of a job that goes on, which has another copy of the package, say."""
+    place = kind.__module__, kind.__qualname__
+    kinds = (each for other in ownership.live_jobs() if other is not job for each in _kinds.of(other))
+    return next((each for each in kinds if (each.__module__, each.__qualname__) == place), logging.Logger)
+
+
 def leave(job: context.JobContext) -> None:
     """Flush and close the job's handlers, as the interpreter does at its end.
 
-    Loggers that it has made of a class of its own become ordinary ones: others find them by their names.
+    Loggers that it has made of a class of its own become another job's, or ordinary ones: others find them by their
+    names.
     """
     logging.shutdown(_handlers.lists.of(job))
     if own := _kinds.of(job):
         for logger in list(logging.root.manager.loggerDict.values()):
             if type(logger) in own:
-                logger.__class__ = logging.Logger
+                logger.__class__ = _heir(job, type(logger))

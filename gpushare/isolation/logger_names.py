@@ -33,10 +33,17 @@ class _Loggers(dict[str, Any]):
         finally:
             self._all.are_seen = False
         if context.current() is not None:
+            if self._is_of_ended_job(name, logger):
+                logger.__class__ = logging.getLoggerClass()  # as if this one had made it
             if is_new and not context.importing_shared():
                 self._of_scripts.add(name)
             self._asked_for.get().add(name)
         return logger
+
+    def _is_of_ended_job(self, name: str, logger: Any) -> bool:
+        """Or of one that had no class of its own; the calling job has not asked for it yet."""
+        is_unknown = name in self._of_scripts and name not in self._asked_for.get()
+        return is_unknown and type(logger) is logging.Logger and not context.importing_shared()
 
     def _is_hidden(self, name: object) -> bool:
         if name not in self._of_scripts or getattr(self._all, "are_seen", False):

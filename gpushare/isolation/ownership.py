@@ -11,6 +11,7 @@ import os
 import site
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from typing import Any
@@ -22,6 +23,14 @@ _shared_path: frozenset[str] = frozenset()
 # Not gpushare itself either: run from its tree by `PYTHONPATH`, a second copy would know of no shim.
 _never_own = frozenset(sys.stdlib_module_names) - {"__main__"} | {__name__.partition(".")[0]}
 _live: list[JobContext] = []
+
+
+class _LookedFor(threading.local):
+    def __init__(self) -> None:
+        self.tops: set[str] = set()  # whose finders the calling thread is asking just now
+
+
+_looked_for = _LookedFor()
 _on_change: Callable[[JobContext], object]
 _installed: installed.Installed
 _wanted_shared: tuple[str, ...] = ()
@@ -86,7 +95,10 @@ def owns(job: JobContext, name: str) -> bool:
 
 
 def may_own(job: JobContext, name: str) -> bool:
-    """Whether there can be a module of this name that is the job's own. From any thread."""
+    """Whether there can be a module of this name that is the job's own. From any thread; its finders are code of its
+    own, which no other job runs."""
+    if context.current() is not job and finders.has_own(job) and not _installed.is_shared(top_of(name)):
+        return True
     return _is_of_script(job, name) or _has_own(name)
 
 
@@ -100,10 +112,13 @@ def _is_of_script(job: JobContext, name: str) -> bool:
         return False
     known: dict[str, bool] = job.values.setdefault(_is_of_script, {"__main__": True})
     own = known.get(top)
-    if own is None:
-        known[top] = False  # while the finders look for it
-        own = known[top] = _is_own(job, top)
-    return own
+    if own is None and top not in _looked_for.tops:  # the finders may import
+        _looked_for.tops.add(top)
+        try:
+            own = known[top] = _is_own(job, top)
+        finally:
+            _looked_for.tops.discard(top)
+    return bool(own)
 
 
 def _is_own(job: JobContext, top: str) -> bool:
@@ -139,8 +154,8 @@ def _absolute(job: JobContext, entries: Iterable[str]) -> list[str]:
 def path_changed(job: JobContext) -> None:
     """What was not found may be found now: `sys.path`, or `sys.meta_path`, has changed."""
     known: dict[str, bool] = job.values.get(_is_of_script, {})
-    for name in [name for name, own in known.items() if not own]:
-        del known[name]
+    for name in [name for name, own in list(known.items()) if not own]:
+        known.pop(name, None)
     if job in _live:
         _on_change(job)
 

@@ -13,7 +13,7 @@ from gpushare.isolation import context, imports, patches
 from gpushare.isolation.job_dict import JobDict
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
-from gpushare.isolation.swapped_names import has_names
+from gpushare.isolation.swapped_names import SwappedNames, has_names
 
 _Raw = dict[str, Any]
 
@@ -43,9 +43,6 @@ def _split_parameters(module: types.ModuleType) -> None:
         def _ensure_has_backend(self) -> None:
             own.get().setdefault("backend", host["backend"])
 
-        def __delitem__(self, key: str) -> None:
-            del own.get()[key]
-
         def __contains__(self, key: object) -> bool:
             return key in own.get()
 
@@ -60,11 +57,21 @@ def _split_parameters(module: types.ModuleType) -> None:
             copied._update_raw(own.get())
             return copied
 
+        def find_all(self, pattern: str) -> Any:
+            return self.copy().find_all(pattern)
+
         def __reduce_ex__(self, version: Any) -> Any:
             return kind, (dict(self.items()),)
 
     Parameters.__name__, Parameters.__qualname__ = kind.__name__, kind.__qualname__
     parameters.__class__ = Parameters
+
+
+def _split_back_end(module: types.ModuleType) -> None:
+    if has_names(module, "_backend_mod", "_get_backend_mod", "switch_backend"):
+        own = SwappedNames(module, ("_backend_mod",))
+        for name in ("_get_backend_mod", "switch_backend"):
+            setattr(module, name, own.around(vars(module)[name]))
 
 
 def _split_color_maps(module: types.ModuleType) -> None:
@@ -82,6 +89,33 @@ def _split_options(module: types.ModuleType) -> None:
         object.__setattr__(config.options, "d", own)
     for kind in (module.DataFrame, module.Series, module.Index):
         patches.also_by_packages(kind)  # `register_dataframe_accessor` and its kin
+
+
+def _split_plotting(module: types.ModuleType) -> None:
+    if has_names(module, "_backends"):
+        names: Any = module
+        names._backends = JobDict(module._backends, dict)
+
+
+class _JobList(list[Any]):
+    """Of one item, which each job has for itself."""
+
+    def __init__(self, host: list[Any]) -> None:
+        super().__init__(host)
+        self._own: PerJob[list[Any]] = PerJob(host, lambda: [None])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._own.get()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._own.get()[index] = value
+
+
+def _split_loop(module: types.ModuleType) -> None:
+    """The loop that reads and writes, and its thread, which is of the job that first does."""
+    if has_names(module, "loop", "iothread"):
+        names: Any = module
+        names.loop, names.iothread = _JobList(module.loop), _JobList(module.iothread)
 
 
 def _split_file_systems(module: types.ModuleType) -> None:
@@ -103,8 +137,11 @@ def install() -> None:
     """When a job imports one of them."""
     imports.when_imported("matplotlib", _split_parameters)
     imports.when_imported("matplotlib.cm", _split_color_maps)
+    imports.when_imported("matplotlib.pyplot", _split_back_end)
     imports.when_imported("pandas", _split_options)
+    imports.when_imported("pandas.plotting._core", _split_plotting)
     imports.when_imported("fsspec.registry", _split_file_systems)
+    imports.when_imported("fsspec.asyn", _split_loop)
     imports.when_imported("torch.utils.data.datapipes.datapipe", _split_pipes)
 
 

@@ -149,7 +149,9 @@ def note(*what):
 parent = os.getpid()
 os.register_at_fork(before=lambda: note(me, "before"), after_in_parent=lambda: note(me, "parent"))
 os.register_at_fork(after_in_child=lambda: note(me, "child"))
+sys.addaudithook(lambda event, args: note(*args) if event == "made.up" else None)
 def fork():
+    sys.audit("made.up", me)
     read, write = os.pipe()
     if os.fork() == 0:
         os.write(write, repr(called).encode())

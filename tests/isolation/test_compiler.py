@@ -90,7 +90,7 @@ def test_modules_of_one_name(gpushare: Run, tmp_path: Path) -> None:
 
 
 MAKES = """
-import sys, time, torch
+import pathlib, sys, time, torch
 
 class Makes(torch.nn.Module):
     def __init__(self):
@@ -104,6 +104,7 @@ class Makes(torch.nn.Module):
 
 time.sleep(float(sys.argv[1]))
 print(torch.compile(Makes(), backend="eager", fullgraph=True)(torch.ones(2, 8)).shape)
+pathlib.Path(sys.argv[0] + sys.argv[1]).touch()
 try:
     torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
     print("the compiler has switched the checks off")
@@ -111,8 +112,9 @@ except ValueError:
     print("checked")
 """
 CHECKS = """
-import time, torch
-time.sleep(6)
+import pathlib, time, torch
+while not all(pathlib.Path(f"makes.py{number}").exists() for number in (0, 1)):
+    time.sleep(0.01)
 try:
     torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
 except ValueError:
@@ -129,3 +131,21 @@ def test_what_the_compiler_assigns_to_torch(gpushare: Run, plain: Run, tmp_path:
     assert done.returncode == 0, done.stdout + done.stderr
     told = [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("makes", "makes-2", "checks")]
     assert told == [expected, expected, "checked\n"]
+
+
+REGISTERS = """
+import sys, time, torch
+@torch._dynamo.register_backend
+def of_script(graph, inputs):
+    print(sys.argv[1])
+    return graph
+time.sleep(0.5)
+torch.compile(torch.sin, backend="of_script")(torch.ones(2))
+"""
+
+
+def test_back_ends_by_name(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "registers.py").write_text(REGISTERS)
+    done = gpushare("run", "registers.py one", "registers.py other")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "registers | one" in done.stdout and "registers-2 | other" in done.stdout

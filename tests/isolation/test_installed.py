@@ -122,3 +122,21 @@ def test_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_of_nothing_that_is_installed() -> None:
     assert installed.unknown([]) == []
     assert installed.unknown(["torch", "Nothing-Like-It", "PyYAML", "yaml", "json"]) == ["Nothing-Like-It"]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_files_of_an_editable_install_tell(
+    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, source = tmp_path / "site" / "my_project-1.dist-info", tmp_path / "src" / "project"
+    folder.mkdir(parents=True)
+    source.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-project\nVersion: 1\n\n")
+    (folder / "RECORD").write_text("__editable__.my_project-1.pth,,\nmy_project-1.dist-info/METADATA,,\n")
+    (folder / "top_level.txt").write_text("project\n")
+    (source / "__init__.py").touch()
+    if compiled:
+        (source / "_C.so").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(source.parent)])
+    [found] = list(installed.distributions())
+    assert found == Distribution("my-project", {}, frozenset({"project"}), compiled)

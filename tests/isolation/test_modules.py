@@ -4,10 +4,15 @@ import os
 import subprocess
 import sys
 import sysconfig
+import threading
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run
+
+from gpushare.isolation import ownership
 
 MEET = """
 import pathlib, sys, time
@@ -156,6 +161,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         module.value = sys.argv[1]
 sys.meta_path.insert(0, Finder())
+def hook(entry):
+    asked.add(sys.argv[1])
+    raise ImportError
+asked = set()
+sys.path_hooks.insert(0, hook)
+sys.path.append("/nowhere/" + sys.argv[1])
 names = {"made_up", "of_" + sys.argv[1]}
 import made_up
 from made_up import value
@@ -171,6 +182,7 @@ except ImportError as error:
 if sys.argv[3:]:
     time.sleep(2)  # until the other one has ended
     import wave, sched
+    sys.path_importer_cache.clear()
     print(importlib.import_module("made_up").value, importlib.util.find_spec("nothing_like_it"))
 """
 
@@ -186,3 +198,20 @@ def test_finders_are_each_jobs_own(gpushare: Run, plain: Run, tmp_path: Path) ->
     done = gpushare("run", "finds.py one other", "finds.py other one last", "--log-dir", "logs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(tmp_path / "logs" / f"finds{number}.out").read_text() for number in ("", "-2")] == alone
+
+
+def test_threads_that_ask_at_once_whose_a_module_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the finders look for it nobody is told that it is not the job's."""
+    job: Any = types.SimpleNamespace(values={})
+
+    def look(_: object, top: str) -> bool:
+        assert not ownership._is_of_script(job, top)  # a finder that imports what it is asked for
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=lambda: told.append(ownership._is_of_script(job, top)))
+            thread.start()
+            thread.join()
+        return True
+
+    told: list[bool] = []
+    monkeypatch.setattr(ownership, "_is_own", look)
+    assert ownership._is_of_script(job, "parts.inner") and told == [True]

@@ -7,6 +7,8 @@ the ways in which multiprocessing hands it to a new interpreter.
 import atexit
 import base64
 import builtins
+import codecs
+import contextlib
 import ctypes
 import gc
 import io
@@ -740,7 +742,7 @@ class MatplotlibSettings:
         from matplotlib import rc
         from matplotlib.colors import ListedColormap
 
-        matplotlib.use("agg")
+        matplotlib.use("agg" if value == "a" else "svg")
         matplotlib.rcParams["lines.linewidth"] = ord(value)
         rc("axes", facecolor="red" if value == "a" else "blue")
         matplotlib.colormaps.register(ListedColormap(["red", "blue"], name=f"of-{value}"), name="colors")
@@ -759,13 +761,17 @@ class MatplotlibSettings:
         copied = rcParams.copy()
         copied["lines.linewidth"] = 1000.0
         again = copy.deepcopy(rcParams), pickle.loads(pickle.dumps(rcParams))
-        line = pyplot.figure().subplots().plot([1, 2])[0].get_linewidth()
+        figure = pyplot.figure()
+        line = figure.subplots().plot([1, 2])[0].get_linewidth(), type(figure.canvas).__name__
         pyplot.close()
+        found = len(rcParams.find_all("lines"))
+        with contextlib.suppress(KeyError):
+            found = rcParams.pop("lines.linewidth")
         seen = [rcParams[name] for name in ("lines.linewidth", "axes.facecolor", "lines.linestyle")]
         names = [name for name in matplotlib.colormaps if name == "colors"]
-        found = [matplotlib.colormaps[name].name for name in names]
+        maps = [matplotlib.colormaps[name].name for name in names]
         alike = [kept == rcParams and type(kept).__name__ == "RcParams" for kept in again]
-        return inside, styled, line, seen, len(rcParams), rcParams["backend"].lower(), found, alike
+        return inside, styled, line, seen, len(rcParams), rcParams["backend"].lower(), maps, found, alike
 
 
 class PandasOptions:
@@ -776,6 +782,8 @@ class PandasOptions:
 
         pandas.set_option("display.precision", 1 if value == "a" else 3)
         pandas.options.display.max_rows = ord(value)
+        own_module.plot = lambda data, **_: f"a plot of {value}"
+        pandas.options.plotting.backend = "own_module"
 
         @pandas.api.extensions.register_dataframe_accessor("of_script")
         class Accessor:
@@ -790,7 +798,8 @@ class PandasOptions:
             inside = str(frame)
         accessor = getattr(frame, "of_script", None)
         rows = pandas.get_option("display.max_rows"), pandas.options.display.max_rows
-        return inside, str(frame), rows, accessor and accessor.value, "of_script" in dir(frame)
+        plot = frame.plot() if pandas.options.plotting.backend == "own_module" else None
+        return inside, str(frame), rows, accessor and accessor.value, "of_script" in dir(frame), plot
 
 
 class FileSystems:
@@ -810,3 +819,40 @@ class FileSystems:
         known = known_implementations.get("later")
         found = registry.get("ours")
         return found and found.__name__, known and known["class"], "later" in fsspec.available_protocols()
+
+
+class Codecs:
+    child = "fork"
+    value = "a"
+
+    def set(self, value):
+        def encode(text, errors="strict"):
+            return text.encode() + value.encode(), len(text)
+
+        def search(name):
+            if name == f"of_{value}":
+                return codecs.CodecInfo(encode, codecs.lookup("ascii").decode, name=name)
+
+        codecs.register(search)
+        self.value = value
+
+    def get(self):
+        try:
+            return "text".encode(f"of_{self.value}")
+        except LookupError as error:
+            return str(error)
+
+
+class StoragePackages:
+    child = "fork"
+
+    def set(self, value):
+        def tag(storage):
+            return f"of-{value}" if storage.nbytes() == 12 else None
+
+        torch.serialization.register_package(
+            5, tag, lambda storage, place: storage if place == tag(storage) else None
+        )
+
+    def get(self):
+        return torch.serialization.location_tag(torch.ones(3).untyped_storage())
