@@ -86,6 +86,10 @@ class Installed:
         """Whether it is known to be one for all jobs."""
         return self._is_own.get(top) is False
 
+    def is_missing(self, top: str) -> bool:
+        """Whether nothing of this name was found when somebody looked."""
+        return not self.has_own(top) and top in self._missing
+
     def has_own(self, top: str) -> bool:
         """Whether each job has a copy. Of what no installer has written down, its files tell."""
         known = self._is_own.get(top)

@@ -56,13 +56,15 @@ class _Modules(_Table):
     # `__getitem__` is the dict's, since it must run no Python code.
 
     def __setitem__(self, name: str, module: types.ModuleType) -> None:
+        job = context.current()
         own = _own_modules(name)
+        if own is None and job and ownership.top_of(name) not in self._tops and ownership.adopt(job, name):
+            own = job.modules
         if own is not None:
             own[name] = module
             _give_builtins(own, module)
             return
         self._ask_others(ownership.top_of(name))
-        job = context.current()
         with _changing:
             if job and context.importing_shared() and _is_half_made(module):
                 self._take_out(name)
@@ -125,14 +127,15 @@ class _Modules(_Table):
 
     # Snapshots, since other jobs import meanwhile.
     def copy(self) -> _Table:
-        shared = self._shared()
+        shared = self.shared()
         job = context.current()
         if job is None:
             return shared
         own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
         return {name: module for name, module in shared.items() if _own_modules(name) is None} | own
 
-    def _shared(self) -> _Table:
+    def shared(self) -> _Table:
+        """Those that are no job's."""
         with _changing:
             making = {name: module for name, (_, module) in self._making.items()}
             return dict(dict.items(self)) | self._contested | making
@@ -271,7 +274,9 @@ def leave(job: context.JobContext) -> None:
     ownership.leave(job)
     if isinstance(own := job.modules.pop("builtins", None), types.ModuleType):
         vars(own).update(vars(builtins))  # what is called later may still print
-    modules = [module for module in job.modules.values() if isinstance(module, types.ModuleType)]
+    # A package may have put a shared module among its own, under another name.
+    shared = set(map(id, _modules.shared().values()))
+    modules = [m for m in job.modules.values() if isinstance(m, types.ModuleType) and id(m) not in shared]
     marks = [_mark(module) for module in modules]
     job.modules.clear()
     perjob.drop_values(job)

@@ -94,6 +94,15 @@ def owns(job: JobContext, name: str) -> bool:
     return _is_of_script(job, name) or (_has_own(name) and not context.importing_shared())
 
 
+def adopt(job: JobContext, name: str) -> bool:
+    """The job puts a module there that nothing finds: from now on modules of this name are its own."""
+    top = top_of(name)
+    if context.importing_shared() or top in _never_own or not _installed.is_missing(top):
+        return False
+    job.values.setdefault(_is_of_script, {"__main__": True})[top] = True
+    return True
+
+
 def may_own(job: JobContext, name: str) -> bool:
     """Whether there can be a module of this name that is the job's own. From any thread; its finders are code of its
     own, which no other job runs."""

@@ -215,3 +215,37 @@ def test_threads_that_ask_at_once_whose_a_module_is(monkeypatch: pytest.MonkeyPa
     told: list[bool] = []
     monkeypatch.setattr(ownership, "_is_own", look)
     assert ownership._is_of_script(job, "parts.inner") and told == [True]
+
+
+STANDS_IN = """
+import importlib, pathlib, sys, time, types
+module = types.ModuleType("stands_in")
+module.value = sys.argv[1]
+sys.modules["stands_in"] = sys.modules["stands_in.inner"] = module
+pathlib.Path(sys.argv[1]).touch()
+while not pathlib.Path(sys.argv[2]).exists():
+    time.sleep(0.01)
+import stands_in.inner
+print(stands_in.value, stands_in.inner is module, "stands_in" in sys.modules)
+if sys.argv[3:]:
+    time.sleep(1)  # the other one has ended
+    print(importlib.import_module("stands_in").value, sys.modules.pop("stands_in").value, "stands_in" in sys.modules)
+"""
+
+
+def test_a_module_that_a_script_has_made_is_its_own(gpushare: Run, tmp_path: Path) -> None:
+    """`sys.modules["flash_attn"] = mine`, say, where there is none."""
+    (tmp_path / "job.py").write_text(STANDS_IN.replace("stands_in.inner is", "stands_in is"))
+    (tmp_path / "looks.py").write_text(
+        "import pathlib, sys, time\nwhile not pathlib.Path('one').exists(): time.sleep(0.01)\n"
+        "print('stands_in' in sys.modules)\n"
+        "try:\n    import stands_in\nexcept ModuleNotFoundError as error:\n    print(error)\n"
+    )
+    done = gpushare("run", "job.py one other", "job.py other one last", "looks.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, last, looks = (
+        (tmp_path / "logs" / f"{name}.out").read_text() for name in ("job", "job-2", "looks")
+    )
+    assert first == "one True True\n"
+    assert last == "other True True\nother other False\n"
+    assert looks == "False\nNo module named 'stands_in'\n"

@@ -70,6 +70,19 @@ def test_a_name_of_nothing_is_refused(site: Path, gpushare: Run) -> None:
     assert "no package registrie is installed, which --share names" in done.stderr
 
 
+def test_a_shared_module_among_a_copys_own_outlives_it(site: Path, gpushare: Run, tmp_path: Path) -> None:
+    """As `requests.packages.urllib3` is urllib3."""
+    (site / "registry.py").write_text("import colorsys, sys\nsys.modules['registry.colors'] = colorsys\n")
+    (tmp_path / "one.py").write_text("import registry, registry.colors\nopen('ends', 'w').close()\n")
+    (tmp_path / "other.py").write_text(
+        "import colorsys, os, time\nwhile not os.path.exists('ends'): time.sleep(0.01)\ntime.sleep(1)\n"
+        "print(colorsys.rgb_to_hsv(1, 0, 0), colorsys.__name__)\n"
+    )
+    done = gpushare("run", "one.py", "other.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "other | (0.0, 1.0, 1) colorsys" in done.stdout
+
+
 def test_a_copy_ends_with_its_job(site: Path, gpushare: Run, tmp_path: Path) -> None:
     """What it has registered to be called at the end is called, and the next job's copy is new."""
     (site / "registry.py").write_text(
