@@ -18,7 +18,6 @@ import os
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +57,7 @@ class _Modules(_Table):
     def __setitem__(self, name: str, module: types.ModuleType) -> None:
         job = context.current()
         own = _own_modules(name)
-        if own is None and job and ownership.top_of(name) not in self._tops and ownership.adopt(job, name):
+        if own is None and job and self._is_made_by(job, sys._getframe(1), name):
             own = job.modules
         if own is not None:
             own[name] = module
@@ -72,6 +71,14 @@ class _Modules(_Table):
             else:
                 self._making.pop(name, None)
                 self._put(name, module)
+
+    def _is_made_by(self, job: context.JobContext, caller: types.FrameType, name: str) -> bool:
+        """Whether the job's own code puts something there that there is not; what a shared module makes (torch's
+        compiler, of code that it has generated) it may keep for all jobs."""
+        builtins_of_job = job.modules.get("builtins")
+        if builtins_of_job is None or caller.f_builtins is not vars(builtins_of_job):
+            return False
+        return ownership.top_of(name) not in self._tops and ownership.adopt(job, name)
 
     def _put(self, name: str, module: types.ModuleType) -> None:
         if self._is_contested(name):
@@ -277,35 +284,42 @@ def leave(job: context.JobContext) -> None:
     # A package may have put a shared module among its own, under another name.
     shared = set(map(id, _modules.shared().values()))
     modules = [m for m in job.modules.values() if isinstance(m, types.ModuleType) and id(m) not in shared]
-    marks = [_mark(module) for module in modules]
+    mark = _mark(modules)
     job.modules.clear()
     perjob.drop_values(job)
     job.main = types.ModuleType("__main__")
     modules.clear()
     gc.collect()
-    if left := [mark for reference in reversed(marks) if (mark := reference())]:
+    if left := _marked(mark):
         _empty(left)
+        left.clear()
         gc.collect()
 
 
 class _Mark:
-    """Lies among a module's names: they are still there if it is, also without the module."""
+    """Lies among the names of all modules of a job: whose are still there are found by it, also without the module."""
 
 
-_MARK = "__gpushare_mark__"
+_MARK, _NUMBER = "__gpushare_mark__", "__gpushare_number__"
 
 
-def _mark(module: types.ModuleType) -> weakref.ref[_Mark]:
-    mark = vars(module)[_MARK] = _Mark()
-    return weakref.ref(mark)
+def _mark(modules: list[types.ModuleType]) -> _Mark:
+    mark = _Mark()
+    for number, module in enumerate(modules):
+        vars(module).update({_MARK: mark, _NUMBER: number})
+    return mark
 
 
-def _empty(marks: list[_Mark]) -> None:
-    """As the interpreter empties modules (`_PyModule_ClearDict`): of each the names that begin with one `_` first."""
-    order = {id(mark): index for index, mark in enumerate(marks)}
-    # To ask the collector who refers to them would compare each reference that there is with each mark.
-    tables = [t for t in gc.get_objects() if type(t) is dict and id(dict.get(t, _MARK)) in order]
-    for names in sorted(tables, key=lambda names: order[id(names[_MARK])]):
+def _marked(mark: _Mark) -> list[dict[str, Any]]:
+    """In one call, in which no other thread runs: a list of all objects would have some that are not complete yet, and
+    which their makers can't change while somebody else holds them."""
+    return [names for names in gc.get_referrers(mark) if isinstance(names, dict) and names.get(_MARK) is mark]
+
+
+def _empty(tables: list[dict[str, Any]]) -> None:
+    """As the interpreter empties modules (`_PyModule_ClearDict`): the last first, of each the names that begin with one
+    `_` first."""
+    for names in sorted(tables, key=lambda names: -int(names[_NUMBER])):
         keys = [key for key in names if key != "__builtins__"]
         for key in sorted(keys, key=lambda key: not _is_private(key)):
             names[key] = None

@@ -123,3 +123,30 @@ def test_a_block_of_filters_while_a_shared_module_is_imported(
         assert (tmp_path / "logs" / f"{name}.out").read_text() == "False ignore\n"
         told = (tmp_path / "logs" / f"{name}.err").read_text()
         assert "seldom" in told and "UserWarning: often" not in told
+
+
+GENERATES = """
+import sys, types
+kept = []
+def generate():
+    module = types.ModuleType("generated_code")
+    exec("def run(): return 3", vars(module))
+    sys.modules[module.__name__] = module
+    kept.append(module)
+"""
+
+
+def test_what_a_shared_module_generates_for_a_job_is_for_all(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch's compiler keeps the code that it has made, also when that job has ended."""
+    write_package(tmp_path / "site", "generates", {"generates.py": GENERATES}, compiled=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    (tmp_path / "one.py").write_text("import generates\ngenerates.generate()\nopen('ends', 'w').close()\n")
+    (tmp_path / "other.py").write_text(
+        "import generates, os, time\nwhile not os.path.exists('ends'): time.sleep(0.01)\ntime.sleep(1)\n"
+        "print(generates.kept[0].run(), generates.kept[0].__name__)\n"
+    )
+    done = gpushare("run", "one.py", "other.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "other | 3 generated_code" in done.stdout
