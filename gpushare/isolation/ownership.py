@@ -32,7 +32,7 @@ class _LookedFor(threading.local):
 
 _looked_for = _LookedFor()
 _on_change: Callable[[JobContext], object]
-_installed: installed.Installed
+_installed: installed.Installed | None = None  # before `install` all packages are shared
 _wanted_shared: tuple[str, ...] = ()
 
 
@@ -97,7 +97,12 @@ def owns(job: JobContext, name: str) -> bool:
 def adopt(job: JobContext, name: str) -> bool:
     """The job puts a module there that nothing finds: from now on modules of this name are its own."""
     top = top_of(name)
-    if context.importing_shared() or top in _never_own or not _installed.is_missing(top):
+    if (
+        context.importing_shared()
+        or top in _never_own
+        or _installed is None
+        or not _installed.is_missing(top)
+    ):
         return False
     job.values.setdefault(_is_of_script, {"__main__": True})[top] = True
     return True
@@ -106,13 +111,17 @@ def adopt(job: JobContext, name: str) -> bool:
 def may_own(job: JobContext, name: str) -> bool:
     """Whether there can be a module of this name that is the job's own. From any thread; its finders are code of its
     own, which no other job runs."""
-    if context.current() is not job and finders.has_own(job) and not _installed.is_shared(top_of(name)):
+    if context.current() is not job and finders.has_own(job) and not _is_known_shared(top_of(name)):
         return True
     return _is_of_script(job, name) or _has_own(name)
 
 
 def _has_own(name: str) -> bool:
-    return (top := top_of(name)) not in _never_own and _installed.has_own(top)
+    return (top := top_of(name)) not in _never_own and _installed is not None and _installed.has_own(top)
+
+
+def _is_known_shared(top: str) -> bool:
+    return _installed is None or _installed.is_shared(top)
 
 
 def _is_of_script(job: JobContext, name: str) -> bool:
@@ -131,7 +140,7 @@ def _is_of_script(job: JobContext, name: str) -> bool:
 
 
 def _is_own(job: JobContext, top: str) -> bool:
-    if not _installed.is_shared(top) and finders.finds(job, top, _absolute(job, job.path)):
+    if not _is_known_shared(top) and finders.finds(job, top, _absolute(job, job.path)):
         return True
     others = _shared_path | _of_packages(job)
     own_entries = _absolute(job, (entry for entry in job.path if entry not in others))

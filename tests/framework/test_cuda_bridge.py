@@ -336,6 +336,7 @@ def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
         "split_bytes": None,
         "parent_pid": 0,
         "debug_memory": False,
+        "shared_packages": [],
     }
     return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
 

@@ -5,8 +5,10 @@ nothing before somebody waits for it, so what a wait waits for is seen. Prints `
 
 import ctypes
 import importlib
+import re
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from job_threads import HOSTS_DEFAULT, MIB, U64, Body, Job, context, fake, torch, torch_threads
@@ -22,16 +24,26 @@ calls = ctypes.CDLL(sys.argv[2])
 calls.default_seed.restype = U64
 
 
+def counter_names() -> list[str]:
+    """Of the driver's counters behind those of calls and waits, in their order."""
+    header = (Path(__file__).parents[3] / "shim/tests/fake_cuda/fake_cuda.h").read_text()
+    fields = header.partition("struct fake_cuda_counters {")[2].partition("};")[0]
+    return re.findall(r"uint64_t (\w+);", fields)
+
+
 def pending() -> int:
+    names = counter_names()
+
     class Counters(ctypes.Structure):
-        _fields_ = [("calls", U64 * 64), ("waits", U64 * 8), ("others", U64 * 20)]
+        _fields_ = [("calls", U64 * 64), ("waits", U64 * 8), *((name, U64) for name in names)]
 
     read = fake.fake_cuda_read_counters
     read.restype = Counters
-    misuses, capture_errors, deadlocks = (read().others[n] for n in (2, 3, 5))
+    found = read()
     fake.fake_cuda_last_misuse.restype = ctypes.c_char_p
-    assert not misuses and not capture_errors and not deadlocks, fake.fake_cuda_last_misuse()
-    return int(read().others[7])
+    wrong = found.misuses or found.capture_errors or found.deadlocks
+    assert not wrong, fake.fake_cuda_last_misuse()
+    return int(found.pending)
 
 
 def pending_on(stream: int) -> int:
