@@ -12,13 +12,14 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 from gpushare.isolation import context, system
+from gpushare.isolation.watched_list import WatchedList
 
 _KEY = ("finders",)  # a tuple, as of what a script may set
 _host: list[Any]
 _on_change: Callable[[context.JobContext], object]
 
 
-class _JobFinders(list[Any]):
+class _JobFinders(WatchedList):
     """Those of a job, whose change asks anew whose the modules are."""
 
     def __init__(self, finders: list[Any]) -> None:
@@ -32,36 +33,14 @@ class _JobFinders(list[Any]):
                 self.hosts.append(finder)
                 list.insert(self, index, finder)
 
+    def changed(self, before: list[Any]) -> None:
+        """By the script: what shared modules have added is put there otherwise."""
+        if job := context.current():
+            _on_change(job)
+
     def of_script(self) -> list[Any]:
         """Those that not all have."""
         return [finder for finder in self if not any(finder is known for known in self.hosts)]
-
-
-def _changing(name: str) -> Any:
-    original = getattr(list, name)
-
-    def change(self: _JobFinders, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            if job := context.current():
-                _on_change(job)
-
-    return change
-
-
-for _name in (
-    "append",
-    "extend",
-    "insert",
-    "remove",
-    "pop",
-    "clear",
-    "__setitem__",
-    "__delitem__",
-    "__iadd__",
-):
-    setattr(_JobFinders, _name, _changing(_name))
 
 
 def has_own(job: context.JobContext) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 from gpushare.isolation import context, finders, installed
 from gpushare.isolation.context import JobContext
+from gpushare.isolation.watched_list import WatchedList
 
 _shared_path: frozenset[str] = frozenset()
 # Not gpushare itself either: run from its tree by `PYTHONPATH`, a second copy would know of no shim.
@@ -178,38 +179,15 @@ def path_changed(job: JobContext) -> None:
         _on_change(job)
 
 
-class JobPath(list[str]):
+class JobPath(WatchedList):
     """`sys.path` of a job: a change asks anew whose the modules are."""
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
 
-
-def _changing(name: str) -> Any:
-    original = getattr(list, name)
-
-    def change(self: JobPath, *args: Any, **kwargs: Any) -> Any:
-        before = set(self)
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            if job := context.current():
-                if context.importing_shared():
-                    _of_packages(job).update(set(self) - before)
-                path_changed(job)
-
-    return change
-
-
-for _name in (
-    "append",
-    "extend",
-    "insert",
-    "remove",
-    "pop",
-    "clear",
-    "__setitem__",
-    "__delitem__",
-    "__iadd__",
-):
-    setattr(JobPath, _name, _changing(_name))
+    def changed(self, before: list[Any]) -> None:
+        """What a shared module has put there, while it was imported, is of packages."""
+        if job := context.current():
+            if context.importing_shared():
+                _of_packages(job).update(set(self) - set(before))
+            path_changed(job)
