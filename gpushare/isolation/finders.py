@@ -64,7 +64,7 @@ def find(finder: Any, name: str, path: list[str] | None = None) -> ModuleSpec | 
     """A module at the top. What a finder raises at whoever imports is nothing to who only asks."""
     try:
         spec = finder.find_spec(name, path)
-    except Exception:
+    except Exception:  # any: what a finder does is the script's
         return None
     return spec if isinstance(spec, ModuleSpec) else None
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 
 class WatchedList(list[Any]):
     """Of one job, which changes it as any list."""
 
+    @abstractmethod
     def changed(self, before: list[Any]) -> None:
         """Called after each change, also one that has failed; `before`: what was in it."""
-        raise NotImplementedError
 
 
 def _changing(name: str) -> Any:
