@@ -70,7 +70,7 @@ bool Curve::refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_
   uint64_t n = r.length(), old = length();
   bool rose = residue_pages > residue_ || !known();
   // An iteration of another sort has other times; its bytes count all the same.
-  bool alike = known() && (of_this_sort || (n * 10 >= old * 9 && n * 9 <= old * 10));
+  bool alike = known() && duration_ns && (of_this_sort || (n * 10 >= old * 9 && n * 9 <= old * 10));
   uint64_t weight = times_given_ ? 0 : 3;  // of what was known, to one of this iteration
   residue_ = std::max(residue_, residue_pages);
   bool covers = cover(r);

@@ -78,7 +78,7 @@ class Curve {
   // Maximum of bytes. True if the claim rose.
   bool cover(const Recorder& r);
   // Moving average of times besides, where the iteration is as long as the curve, or known to be
-  // `of_this_sort`.
+  // `of_this_sort`. A duration of 0: its times say nothing.
   bool refine(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
               bool of_this_sort = false);
 

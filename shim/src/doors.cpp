@@ -182,6 +182,7 @@ void Governor::open(Account& a) {
   a.overrunning = false;
   a.opened_ns = now;
   a.paused_ns = a.overrun_here = 0;
+  a.started_process = false;
   a.held_max_here = a.held.load(std::memory_order_relaxed);
   a.live_peak.store(a.live.load());
   a.recorder.restart(now);
@@ -215,7 +216,9 @@ void Governor::close(Account& a) {
   if (a.tracing.exchange(false) && !batch) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
-  learn(a, duration, batch);
+  uint64_t marked = a.marked_ns.load(std::memory_order_relaxed);
+  uint64_t after = marked > a.opened_ns ? now - std::min(now, marked) : 0;
+  learn(a, {duration, after, a.started_process}, batch);
   a.after_batch = batch;
   telemetry_->add(a.id, batch ? kBatches : kIterations, 1);
   if (!batch) telemetry_->slot(a.id, kLastIterationNs, duration);

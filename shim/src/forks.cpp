@@ -42,6 +42,7 @@ void Governor::stop_for_fork(uint32_t id) {
 
 // What the job waits is no part of its iteration's time, if nothing of it computes meanwhile.
 ForkWait Governor::begin_fork_wait(Account& a) {
+  a.started_process = true;
   ++a.waiting_threads, ++a.woken, ++a.fork_waits;
   ForkWait w{now_ns(), stands_still(a)};
   if (w.pauses && a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;

@@ -90,7 +90,7 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
   pump_freed(since);
 }
 
-void Governor::learn(Account& a, uint64_t duration_ns, bool batch) {
+void Governor::learn(Account& a, IterationKinds::Times times, bool batch) {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   if (a.recorder.length() == 0) return;
   if (a.alone && a.warmup_left > 0) {
@@ -101,9 +101,10 @@ void Governor::learn(Account& a, uint64_t duration_ns, bool batch) {
   // What is kept from batch to batch goes with the evaluation, and times are those of iterations.
   if (batch) held = a.curve.residue();
   learn_from_excess(a, batch);
-  bool profiled_one = a.iteration_kinds.end(a.recorder, held, duration_ns, batch) == 0;
-  bool rose = batch ? a.curve.cover(a.recorder)
-                    : a.curve.refine(a.recorder, held, duration_ns, profiled_one);
+  bool profiled_one = a.iteration_kinds.end(a.recorder, held, times, batch) == 0;
+  uint64_t time_ns = a.iteration_kinds.last_time_ns();
+  bool rose =
+      batch ? a.curve.cover(a.recorder) : a.curve.refine(a.recorder, held, time_ns, profiled_one);
   a.forecast.follow(a.curve, !rose);
   if (rose) a.segments.cut(a.curve, split_);
   telemetry_->slot(a.id, kIterationKinds, a.iteration_kinds.count());

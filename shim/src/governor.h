@@ -223,7 +223,7 @@ class Governor : private Judge {
   void integrate(Account& a, uint64_t now_ns);
   void open(Account& a);
   void close(Account& a);
-  void learn(Account& a, uint64_t duration_ns, bool batch);
+  void learn(Account& a, IterationKinds::Times times, bool batch);
   void learn_from_excess(Account& a, bool batch);
   void settle_headroom();
   void learn_kinds(Account& a);

@@ -13,6 +13,11 @@ constexpr uint32_t kSlackPages = 2;
 constexpr uint64_t kMostIterations = uint64_t{1} << 32;
 constexpr uint64_t kLately = 16;  // iterations in which others do to all the same
 
+// What comes behind an iteration's end, its data among it, is a part of it unless it is far longer
+// than all of it is otherwise; what is shorter than that may be a hiccup of the machine.
+constexpr uint64_t kErrandTimes = 2, kErrandNs = 10000000;
+constexpr uint64_t kRarely = 4;  // an iteration in so many starts processes, at most
+
 uint32_t peak(const Curve& c) { return static_cast<uint32_t>(std::max(c.claim(0), c.residue())); }
 
 uint32_t peak(const Recorder& r) {
@@ -108,17 +113,20 @@ uint32_t IterationKinds::find(const Recorder& r, uint64_t residue_pages, bool ba
   return count() < kMost ? count() : most_alike(r, [](const Kind&) { return true; });
 }
 
-uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns,
-                             bool batch) {
+uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, Times times, bool batch) {
   uint32_t found = find(r, residue_pages, batch);
   if (found == count()) kinds_.emplace_back().batch = batch;
   Kind& kind = kinds_[found];
-  bool rose = kind.curve.refine(r, residue_pages, duration_ns);
+  bool began_process = starts_processes_at_times(times);
+  uint64_t errand = errand_ns(kind, times, began_process);
+  last_time_ns_ = errand && began_process ? 0 : times.duration_ns - errand;
+  bool rose = kind.curve.refine(r, residue_pages, last_time_ns_);
   kind.forecast.follow(kind.curve, !rose);
   ++kind.seen;
   weigh(found);
   note_usual(kind);
-  work_ += kind.weight;
+  last_work_ = kind.weight + work_of(errand);
+  work_ += last_work_;
   if (last_ < count()) ++kinds_[last_].followed_by[found];
   last_ = found;
   if (distrusted_ > 0) --distrusted_;
@@ -174,6 +182,27 @@ uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
   for (uint32_t i = 0; i < count(); ++i)
     if (may_be_ >> i & 1) most = std::max(most, kinds_[i].curve.claim(ordinal));
   return std::min(most, all_kinds);
+}
+
+// Who starts processes all the time does so in what is its usual iteration.
+bool IterationKinds::starts_processes_at_times(Times times) {
+  started_processes_ += times.started_process;
+  return times.started_process && started_processes_ * kRarely <= ended_;
+}
+
+uint64_t IterationKinds::errand_ns(const Kind& kind, Times times, bool began_process) {
+  uint64_t usual = kind.curve.duration_ns(), duration = times.duration_ns;
+  if (usual == 0) return 0;
+  if (began_process) return duration - std::min(duration, usual);
+  bool far = times.after_ns > std::max(kErrandTimes * usual, kErrandNs);
+  return far ? std::min(times.after_ns, duration) : 0;
+}
+
+// As many as are done in this time, as slow as they come now.
+double IterationKinds::work_of(uint64_t errand_ns) const {
+  const Kind& by = kinds_[measure_];
+  auto each_ns = static_cast<double>(by.curve.duration_ns());
+  return each_ns > 0 ? by.weight * static_cast<double>(errand_ns) / each_ns : 0;
 }
 
 double IterationKinds::work(const Recorder& r, bool open) const {

@@ -34,6 +34,12 @@ class IterationKinds {
     uint64_t began = 0;  // its first one of this run, counted over all
     bool usual = false;  // it has come often
   };
+  // How long an iteration took, up to the door behind it, without what it waited for memory.
+  struct Times {
+    uint64_t duration_ns = 0;
+    uint64_t after_ns = 0;         // of these, behind its end
+    bool started_process = false;  // it forked, or started a program
+  };
   // What iterations hold and allocate at most, of the kinds that are usual: a validation once in a
   // while makes no others of them, of however many batches.
   struct Extent {
@@ -54,18 +60,19 @@ class IterationKinds {
   // It is of none of the kinds that it could be.
   void mistaken();
   // What it was; the first one that ever ends is the profiled one. Returns its kind.
-  uint32_t end(const Recorder& r, uint64_t residue_pages, uint64_t duration_ns, bool batch = false);
+  uint32_t end(const Recorder& r, uint64_t residue_pages, Times times, bool batch = false);
   // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
   // claims there.
   uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;
   // Iterations done so far, the open one's part included, each as long as its kind is against the
-  // profiled one.
+  // profiled one. An errand, which is none of its kind's time (it started an epoch's workers, or
+  // wrote a checkpoint behind its end), counts for as many as would have been done meanwhile.
   double work(const Recorder& r, bool open) const;
   Extent usual() const;
+  // What a curve may learn of the last iteration's time; 0: nothing.
+  uint64_t last_time_ns() const { return last_time_ns_; }
   // Of the last iteration alone, in millionths.
-  uint64_t last_work() const {
-    return last_ < count() ? static_cast<uint64_t>(kinds_[last_].weight * 1e6) : 0;
-  }
+  uint64_t last_work() const { return static_cast<uint64_t>(last_work_ * 1e6); }
   // The likeliest kind of the open iteration, or of the next; null while nothing is known.
   const Kind* likely() const;
 
@@ -78,7 +85,10 @@ class IterationKinds {
     uint64_t seen = 0;
   };
 
+  bool starts_processes_at_times(Times times);
+  static uint64_t errand_ns(const Kind& kind, Times times, bool began);
   void weigh(uint32_t found);
+  double work_of(uint64_t errand_ns) const;
   void note_usual(Kind& kind);
   bool came_lately(uint32_t i) const;
   uint32_t find(const Recorder& r, uint64_t residue_pages, bool batch) const;
@@ -89,8 +99,9 @@ class IterationKinds {
   std::vector<Kind> kinds_;
   std::map<uint64_t, Beginning> beginnings_;
   uint32_t last_ = kMost;
-  double work_ = 0;
-  uint64_t ended_ = 0, seen_before_ = 0;
+  uint64_t last_time_ns_ = 0;
+  double work_ = 0, last_work_ = 0;
+  uint64_t ended_ = 0, seen_before_ = 0, started_processes_ = 0;
   uint32_t measure_ = 0;  // kind whose time tells that of the others
   Set may_be_ = 0;        // of the open one, once it was recognised; 0: any
   bool looked_ = false;

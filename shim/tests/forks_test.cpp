@@ -217,6 +217,70 @@ void a_wait_to_fork_is_no_part_of_the_iteration(bool computes) {
   one.end();
 }
 
+// A job alone, with a clock of its own: its iterations of 2 ms, and what one of them does besides.
+class Epochs {
+ public:
+  static constexpr uint64_t kMs = 1000000;
+
+  Epochs() {
+    virtual_now = &now_;
+    CHECK(world_.governor.begin_job(0) == 1);
+    for (int n = 0; n < 20; ++n) iterate([] {}, [] {});
+  }
+  ~Epochs() { virtual_now = nullptr; }
+  // What it counts as; `within` it and behind its end.
+  template <class Within, class Behind>
+  double iterate(Within within, Behind behind) {
+    double before = work();
+    world_.governor.pass_door(1);
+    job_.take(), job_.give();
+    within();
+    pass(2);
+    world_.governor.mark(1);
+    behind();
+    world_.governor.pass_door(1);  // closes it, and opens the next
+    return work() - before;
+  }
+  void start_worker() {
+    CHECK(world_.governor.park_others(1, 5000000000));
+    world_.governor.unpark_others(1);
+  }
+  void start_program() {
+    for (bool waits : {true, false}) world_.governor.await_turn_to_fork(1, waits);
+  }
+  void pass(uint64_t ms) { now_ += ms * kMs; }
+  uint64_t iteration_ms() { return account().iteration_kinds.kind(0).curve.duration_ns() / kMs; }
+  uint64_t job_ms() { return account().curve.duration_ns() / kMs; }
+
+ private:
+  Account& account() { return world_.governor.account(1); }
+  double work() { return account().iteration_kinds.work(account().recorder, false); }
+
+  uint64_t now_ = kMs;
+  World world_{Policy::kZico, 64, false};
+  Job job_{world_, 1};
+};
+
+void what_workers_take_to_start_is_work_of_its_own() {
+  Epochs epochs;
+  double workers = epochs.iterate(
+      [&] {
+        epochs.start_worker();
+        epochs.pass(100);
+      },
+      [] {});
+  double program = epochs.iterate(
+      [&] {
+        epochs.start_program();
+        epochs.pass(30);
+      },
+      [] {});
+  double checkpoint = epochs.iterate([] {}, [&] { epochs.pass(50); });
+  double slow = epochs.iterate([&] { epochs.pass(2); }, [] {});  // who knows why
+  CHECK(workers == 51 && program == 16 && checkpoint == 26 && slow == 1);
+  CHECK(epochs.iteration_ms() == 2 && epochs.job_ms() == 2);
+}
+
 }  // namespace
 
 int main() {
@@ -230,5 +294,6 @@ int main() {
   for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
   a_fork_does_not_wait_for_who_sleeps();
   for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
+  what_workers_take_to_start_is_work_of_its_own();
   puts("forks: ok");
 }

@@ -37,7 +37,12 @@ class Job {
     kinds.recognise(recorder_);
   }
   void end(uint64_t duration_ns = 1000, bool batch = false) {
-    kinds.end(recorder_, 0, duration_ns, batch);
+    kinds.end(recorder_, 0, {.duration_ns = duration_ns}, batch);
+  }
+  void run(const Shape& s, IterationKinds::Times times) {
+    begin();
+    allocate(s, 0, s.allocations);
+    kinds.end(recorder_, 0, times);
   }
   double work(bool open) const { return kinds.work(recorder_, open); }
   void iterate(const Shape& s) {
@@ -330,6 +335,58 @@ void work_is_the_same_however_slow_it_is() {
   CHECK(std::abs(job.work(false) - 102.3) < 1e-6);
 }
 
+constexpr uint64_t kMs = 1000000;
+
+bool near(double a, double b) { return std::abs(a - b) < 1e-6 * b; }
+
+// Epochs of 20 iterations of 2 ms, and workers that start in 120 ms; from the third epoch on others
+// make all of it twice as slow.
+void an_epochs_workers_are_work_beside_its_iterations() {
+  Job job;
+  for (uint64_t epoch = 0; epoch < 6; ++epoch) {
+    uint64_t slower = epoch < 3 ? 1 : 2;
+    for (int n = 0; n < 19; ++n) job.run(kLarge, {.duration_ns = 2 * kMs * slower});
+    double before = job.work(false);
+    job.run(kLarge, {.duration_ns = 122 * kMs * slower, .started_process = true});
+    double work = job.work(false) - before;
+    CHECK(std::abs(work - 61) < 0.5 && job.kinds.last_time_ns() == 0);
+    CHECK(job.kinds.last_work() == static_cast<uint64_t>(work * 1e6));
+  }
+  CHECK(job.kinds.count() == 1);
+  CHECK(job.kinds.kind(0).curve.duration_ns() / kMs == 3);  // it comes close to 4 from below
+}
+
+void who_starts_processes_all_the_time_does_so_in_iterations() {
+  Job job;
+  for (int n = 0; n < 20; ++n) {
+    job.run(kLarge, {.duration_ns = 20 * kMs});
+    job.run(kLarge, {.duration_ns = 60 * kMs, .started_process = true});
+  }
+  CHECK(near(job.work(false), 40));
+}
+
+void a_checkpoint_is_work_behind_an_iteration() {
+  Job job;
+  for (int n = 0; n < 9; ++n) job.run(kLarge, {.duration_ns = 10 * kMs, .after_ns = 6 * kMs});
+  job.run(kLarge, {.duration_ns = 104 * kMs, .after_ns = 95 * kMs});
+  CHECK(near(job.work(false), 10 + 95 / 9.75));
+  CHECK(job.kinds.last_time_ns() == 9 * kMs);
+  job.run(kSmall, {.duration_ns = 50 * kMs, .after_ns = 45 * kMs});  // how long it is is not known
+  CHECK(job.kinds.last_time_ns() == 50 * kMs);
+}
+
+// What is not far longer than an iteration is a part of it, and what is short is a hiccup.
+void what_is_short_behind_an_iteration_is_a_part_of_it() {
+  Job job;
+  for (int n = 0; n < 9; ++n) job.run(kLarge, {.duration_ns = 100 * kMs, .after_ns = 95 * kMs});
+  job.run(kLarge, {.duration_ns = 190 * kMs, .after_ns = 180 * kMs});
+  CHECK(near(job.work(false), 10));
+  Job quick;
+  for (int n = 0; n < 9; ++n) quick.run(kLarge, {.duration_ns = kMs, .after_ns = kMs / 2});
+  quick.run(kLarge, {.duration_ns = 10 * kMs, .after_ns = 9 * kMs});
+  CHECK(near(quick.work(false), 10));
+}
+
 // Sequences that grow: the profiled kind comes no more, and those that follow are measured by what
 // came before them. Each is 1.5 times the one before, and from the third on another job makes all
 // twice as slow.
@@ -382,6 +439,10 @@ int main() {
   after_a_mistake_nothing_is_believed_for_a_while();
   work_is_counted_by_kind();
   work_is_the_same_however_slow_it_is();
+  an_epochs_workers_are_work_beside_its_iterations();
+  who_starts_processes_all_the_time_does_so_in_iterations();
+  a_checkpoint_is_work_behind_an_iteration();
+  what_is_short_behind_an_iteration_is_a_part_of_it();
   a_profiled_kind_that_is_gone_hands_its_measure_on();
   there_are_never_more_than_a_few();
   puts("iteration kinds: ok");
