@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 
 from gpushare.native import doors
 
 _GROWN = 1.1
+_LOOKS = 4
 _DISTURBED = 0.8  # of the profiled time: less than that is no noise
 
 
@@ -50,11 +54,13 @@ class SoloTimes:
     """What an iteration of each job takes alone.
 
     That is the profiled one, which other jobs may have disturbed while they were setting up. No iteration is faster
-    beside others than alone, so where those of its kind have come to be clearly shorter, that is what counts.
+    beside others than alone, so where those of its kind have come to be clearly shorter, that is what counts: the
+    shortest mean of a few looks, since the shortest of many short iterations is far shorter than they are.
     """
 
     def __init__(self) -> None:
-        self._shortest_ns: dict[int, int] = {}
+        self._shortest_ns: dict[int, float] = {}
+        self._latest_ns: defaultdict[int, deque[int]] = defaultdict(partial(deque, maxlen=_LOOKS))
 
     def seconds(self, account: int, profiled_ns: int, now_ns: int) -> float:
         """Of one iteration.
@@ -62,9 +68,16 @@ class SoloTimes:
         :param now_ns: of those of its kind as they come now; 0 if none has come yet.
         """
         if now_ns:
-            self._shortest_ns[account] = min(now_ns, self._shortest_ns.get(account, now_ns))
+            self._note(account, now_ns)
         shortest_ns = self._shortest_ns.get(account, profiled_ns)
         return (shortest_ns if shortest_ns < _DISTURBED * profiled_ns else profiled_ns) / 1e9
+
+    def _note(self, account: int, now_ns: int) -> None:
+        latest_ns = self._latest_ns[account]
+        were_enough = len(latest_ns) == _LOOKS
+        latest_ns.append(now_ns)
+        mean_ns = fmean(latest_ns)
+        self._shortest_ns[account] = min(self._shortest_ns[account], mean_ns) if were_enough else mean_ns
 
 
 class Measured:

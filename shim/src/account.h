@@ -121,6 +121,7 @@ struct Account {
   PeakKinds at_peak;
   std::vector<LogRecord> profiled_log;  // of the iteration that was traced
   Permit permit[kAccounts];
+  IterationKinds::Times times(uint64_t now_ns) const;  // of the open iteration so far
   bool at_door() const { return stop.load() == Stop::kHere; }
   bool live_job() const { return begun && !ended; }
   bool trusted() const { return curve.known() && distrusted == 0; }

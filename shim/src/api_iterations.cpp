@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api.h"
+#include "clock.h"
 #include "permits.h"
 #include "progress.h"
 
@@ -82,7 +83,7 @@ int gs_progress_get(gs_account job, uint64_t out[GS_PROGRESS_FIGURES]) {
   Runtime* r = active();
   if (!r || !is_job(job)) return fail("no such job");
   r->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
-    tell_progress(a, r->telemetry(), r->governor().pool().page_bytes(), out);
+    tell_progress(a, r->telemetry(), r->governor().pool().page_bytes(), now_ns(), out);
   });
   return 0;
 }

@@ -210,15 +210,14 @@ void Governor::close(Account& a) {
     pause(a, now);
     a.waiting_since_ns = now;
   }
-  uint64_t elapsed = now - a.opened_ns, duration = elapsed - std::min(elapsed, a.paused_ns);
+  IterationKinds::Times times = a.times(now);
+  uint64_t duration = times.duration_ns;
   bool profiled = !a.curve.known() && a.warmup_left == 0, batch = a.evaluation.close();
   integrate(a, now);
   if (a.tracing.exchange(false) && !batch) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
-  uint64_t marked = a.marked_ns.load(std::memory_order_relaxed);
-  uint64_t after = marked > a.opened_ns ? now - std::min(now, marked) : 0;
-  learn(a, {duration, after, a.started_process}, batch);
+  learn(a, times, batch);
   a.after_batch = batch;
   telemetry_->add(a.id, batch ? kBatches : kIterations, 1);
   if (!batch) telemetry_->slot(a.id, kLastIterationNs, duration);

@@ -123,6 +123,7 @@ uint32_t IterationKinds::end(const Recorder& r, uint64_t residue_pages, Times ti
   bool rose = kind.curve.refine(r, residue_pages, last_time_ns_);
   kind.forecast.follow(kind.curve, !rose);
   ++kind.seen;
+  started_processes_ += times.started_process;
   weigh(found);
   note_usual(kind);
   last_work_ = kind.weight + work_of(errand);
@@ -185,9 +186,8 @@ uint64_t IterationKinds::claim(uint32_t ordinal, uint64_t all_kinds) const {
 }
 
 // Who starts processes all the time does so in what is its usual iteration.
-bool IterationKinds::starts_processes_at_times(Times times) {
-  started_processes_ += times.started_process;
-  return times.started_process && started_processes_ * kRarely <= ended_;
+bool IterationKinds::starts_processes_at_times(Times times) const {
+  return times.started_process && (started_processes_ + 1) * kRarely <= ended_;
 }
 
 uint64_t IterationKinds::errand_ns(const Kind& kind, Times times, bool began_process) {
@@ -205,11 +205,12 @@ double IterationKinds::work_of(uint64_t errand_ns) const {
   return each_ns > 0 ? by.weight * static_cast<double>(errand_ns) / each_ns : 0;
 }
 
-double IterationKinds::work(const Recorder& r, bool open) const {
+double IterationKinds::work(const Recorder& r, bool open, Times so_far) const {
   const Kind* kind = open ? likely() : nullptr;
   if (!kind || kind->curve.length() == 0) return work_;
   double part = static_cast<double>(r.ordinal()) / kind->curve.length();
-  return work_ + kind->weight * std::min(1.0, part);
+  double errand = work_of(errand_ns(*kind, so_far, starts_processes_at_times(so_far)));
+  return work_ + kind->weight * std::min(1.0, part) + errand;
 }
 
 const IterationKinds::Kind* IterationKinds::likely() const {

@@ -67,7 +67,7 @@ class IterationKinds {
   // Iterations done so far, the open one's part included, each as long as its kind is against the
   // profiled one. An errand, which is none of its kind's time (it started an epoch's workers, or
   // wrote a checkpoint behind its end), counts for as many as would have been done meanwhile.
-  double work(const Recorder& r, bool open) const;
+  double work(const Recorder& r, bool open, Times so_far) const;
   Extent usual() const;
   // What a curve may learn of the last iteration's time; 0: nothing.
   uint64_t last_time_ns() const { return last_time_ns_; }
@@ -85,7 +85,7 @@ class IterationKinds {
     uint64_t seen = 0;
   };
 
-  bool starts_processes_at_times(Times times);
+  bool starts_processes_at_times(Times times) const;
   static uint64_t errand_ns(const Kind& kind, Times times, bool began);
   void weigh(uint32_t found);
   double work_of(uint64_t errand_ns) const;

@@ -7,7 +7,7 @@
 
 namespace gpushare {
 
-void tell_progress(const Account& a, const Telemetry& t, uint64_t page_bytes,
+void tell_progress(const Account& a, const Telemetry& t, uint64_t page_bytes, uint64_t now_ns,
                    uint64_t out[GS_PROGRESS_FIGURES]);
 
 }  // namespace gpushare

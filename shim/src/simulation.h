@@ -37,6 +37,7 @@ class Simulation {
 
   uint64_t page_bytes() const { return page_bytes_; }
   void set_time(uint64_t now_ns) { now_ns_ = now_ns; }
+  uint64_t time() const { return now_ns_; }
   // A job with a curve, or without one (empty): it will be measured alone first. 0: too many jobs.
   uint32_t begin_job(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue,
                      uint64_t duration_ns = 0);

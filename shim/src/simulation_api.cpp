@@ -153,7 +153,7 @@ int gs_sim_job_get(gs_sim* s, gs_account job, uint64_t out[16]) {
 int gs_sim_progress_get(gs_sim* s, gs_account job, uint64_t out[GS_PROGRESS_FIGURES]) {
   if (job <= 0 || job >= GS_MAX_ACCOUNTS) return -1;
   const Account& a = s->governor().account(static_cast<uint32_t>(job));
-  tell_progress(a, s->telemetry(), s->page_bytes(), out);
+  tell_progress(a, s->telemetry(), s->page_bytes(), s->time(), out);
   return 0;
 }
 

@@ -1,6 +1,9 @@
 // Forks: the others are parked meanwhile, whatever the policy is, and who forks does not wait for
 // what can't come, nor is what it waits a part of its iteration.
+#include <cmath>
+
 #include "../src/clock.h"
+#include "../src/progress.h"
 #include "world.h"
 
 namespace {
@@ -249,12 +252,18 @@ class Epochs {
     for (bool waits : {true, false}) world_.governor.await_turn_to_fork(1, waits);
   }
   void pass(uint64_t ms) { now_ += ms * kMs; }
+  // Work as it is told, of the iteration that is under way too.
+  double told() {
+    uint64_t told[GS_PROGRESS_FIGURES];
+    tell_progress(account(), world_.telemetry, kPage, now_, told);
+    return static_cast<double>(told[4]) / 1e6;
+  }
   uint64_t iteration_ms() { return account().iteration_kinds.kind(0).curve.duration_ns() / kMs; }
   uint64_t job_ms() { return account().curve.duration_ns() / kMs; }
 
  private:
   Account& account() { return world_.governor.account(1); }
-  double work() { return account().iteration_kinds.work(account().recorder, false); }
+  double work() { return account().iteration_kinds.work(account().recorder, false, {}); }
 
   uint64_t now_ = kMs;
   World world_{Policy::kZico, 64, false};
@@ -281,6 +290,37 @@ void what_workers_take_to_start_is_work_of_its_own() {
   CHECK(epochs.iteration_ms() == 2 && epochs.job_ms() == 2);
 }
 
+// Looks meanwhile see that it goes on.
+void such_work_is_told_as_it_goes_on() {
+  Epochs epochs;
+  double before = 0, after = 0;
+  auto goes_on = [&](uint64_t each_ms, double each) {
+    for (int n = 0; n < 10; ++n) {
+      double told = epochs.told();
+      epochs.pass(each_ms);
+      CHECK(std::abs(epochs.told() - told - each) < 1e-5);
+    }
+  };
+  epochs.iterate(
+      [&] {
+        epochs.start_worker();
+        epochs.pass(2);
+        before = epochs.told();
+        goes_on(10, 5);
+      },
+      [&] {
+        after = epochs.told();
+        epochs.pass(11);
+        goes_on(7, 3.5);
+      });
+  CHECK(std::abs(after - before - 51) < 1e-5);
+  epochs.iterate([] {},
+                 [&] {
+                   epochs.pass(11);
+                   goes_on(7, 3.5);
+                 });
+}
+
 }  // namespace
 
 int main() {
@@ -295,5 +335,6 @@ int main() {
   a_fork_does_not_wait_for_who_sleeps();
   for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
   what_workers_take_to_start_is_work_of_its_own();
+  such_work_is_told_as_it_goes_on();
   puts("forks: ok");
 }

@@ -44,7 +44,7 @@ class Job {
     allocate(s, 0, s.allocations);
     kinds.end(recorder_, 0, times);
   }
-  double work(bool open) const { return kinds.work(recorder_, open); }
+  double work(bool open) const { return kinds.work(recorder_, open, {}); }
   void iterate(const Shape& s) {
     begin();
     allocate(s, 0, s.allocations);

@@ -153,7 +153,7 @@ MUTANTS = [
     ("forks", "doors.cpp", "  if (parked_for_ == a.id && unpark_at_ns_) end_park();", ""),
     ("forks", "governor.cpp", "  unpark_if_due(now_ns());\n", ""),
     ("forks", "openings.cpp", "parked_for_ && parked_for_ != a.id) return", "false) return"),
-    ("iteration_kinds", "iteration_kinds.cpp", " && started_processes_ * kRarely <= ended_", ""),
+    ("iteration_kinds", "iteration_kinds.cpp", " && (started_processes_ + 1) * kRarely <= ended_", ""),
     ("iteration_kinds", "iteration_kinds.cpp", "std::max(kErrandTimes * usual, kErrandNs)", "kErrandNs"),
     (
         "iteration_kinds",
@@ -164,7 +164,8 @@ MUTANTS = [
     ("iteration_kinds", "iteration_kinds.cpp", "errand && began_process ? 0 : ", ""),
     ("forks", "forks.cpp", "  a.started_process = true;\n", ""),
     ("forks", "doors.cpp", "  a.started_process = false;\n", ""),
-    ("forks", "doors.cpp", "marked > a.opened_ns ?", "false ?"),
+    ("forks", "iteration_kinds.cpp", "std::min(1.0, part) + errand", "std::min(1.0, part)"),
+    ("forks", "progress.cpp", "marked > opened_ns ?", "false ?"),
     ("forks", "governor.cpp", "held, time_ns, profiled_one", "held, times.duration_ns, profiled_one"),
     ("iteration_kinds", "iteration_kinds.cpp", " && here * kUsualShare >= since", ""),
     ("iteration_kinds", "iteration_kinds.cpp", "here >= kUsualFrom && ", ""),
