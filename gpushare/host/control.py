@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,10 +15,14 @@ class Control:
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
+        self._process = os.getpid()
         self._lock = threading.Lock()
 
     def send(self, event: str, **fields: Any) -> None:
-        """Tell the parent; silently nothing if it is gone, since then the host ends anyway."""
+        """Tell the parent. Silently nothing if it is gone, since then the host ends anyway, and in a forked child,
+        which is none of its jobs, and may have the lock taken for ever."""
+        if os.getpid() != self._process:
+            return
         line = json.dumps({"event": event, **fields}) + "\n"
         with self._lock:
             try:

@@ -7,13 +7,14 @@ import os
 import signal
 import threading
 import types
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NoReturn
 
-from gpushare.framework import cuda_faults, generators, iterations, profiles
+from gpushare.framework import generators, iterations, profiles
 from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
+from gpushare.host.outcome import Outcome, ask_device
 from gpushare.isolation import context, directory, exits, modules, signals, stdio, system, threads
 from gpushare.isolation.context import JobContext
 from gpushare.native import doors, process, shim
@@ -24,22 +25,12 @@ WARMUP_ITERATIONS = 1
 # The shortest there is. A job that wakes when others have made room then waits for no slice of theirs.
 TIME_SLICE_NS = 100_000
 _NEWS = (signal.SIGUSR1, signal.SIGUSR2)  # for who has a handler, and no reason for the others to end
+# For a script that has no handler for the signal that asks it to end: it may sleep in C code, which nothing cuts short.
+PATIENCE_S = 2.0
 
 
 class ProfileDone(SystemExit):
     """Ends a script whose profile is stable, through its own `finally` and `with` blocks."""
-
-
-@dataclass
-class Outcome:
-    """How a job ended. `status` is ok, failed, interrupted, profiled, refused: its memory was away and had no room to
-    come back, or lost: this one failed, and the device is lost for all jobs. `device_lost`: what the device says then,
-    also to a job that ended well."""
-
-    status: str
-    exit_code: int
-    message: str | None = None
-    device_lost: str | None = None
 
 
 class JobRunner:
@@ -55,7 +46,8 @@ class JobRunner:
         self._page_bytes = page_bytes
         self._signalled: int | None = None  # the signal that asked it to end
         self._job: JobContext | None = None
-        self._abandoned = False  # while its thread waits for ever
+        self._abandoned = False  # its thread waits for ever, or may
+        self._ending = threading.Lock()  # held by who tells the parent that it has ended
         self._account = shim.job_begin(WARMUP_ITERATIONS, queued=True)
         self.thread = threading.Thread(target=self._run, name=f"job-{spec['name']}")
 
@@ -67,6 +59,8 @@ class JobRunner:
             self._signalled = number
         if job and self.runs and (asks_to_end or signals.has_handler(job, number)):
             signals.deliver(job, number)
+            if not signals.has_handler(job, number):
+                self._begin_to_wait()
 
     @property
     def name(self) -> str:
@@ -85,14 +79,30 @@ class JobRunner:
 
     def abandon(self, why: str) -> None:
         """End the job without its thread, which can't go on: its memory is away and has no room to come back."""
-        if not shim.abandon(self._account):
-            return
+        if shim.abandon(self._account) and self._ending.acquire(blocking=False):
+            self._end_without_thread(Outcome("refused", 1, why))
+
+    def _begin_to_wait(self) -> None:
+        timer = threading.Timer(PATIENCE_S, self._give_up_waiting)
+        timer.daemon = True
+        timer.start()
+
+    def _give_up_waiting(self) -> None:
+        """The signal would have ended the process at once. What its thread still does is of no job."""
+        number = self._signalled or signal.SIGTERM
+        if self._ending.acquire(blocking=False):
+            self._end_without_thread(Outcome("interrupted", 128 + number, signal.Signals(number).name))
+
+    def _end_without_thread(self, outcome: Outcome) -> None:
         self._abandoned = True
         self._scheduler.remove_job(self._account)
+        self._flush()
+        self._tell_end(outcome)
+
+    def _flush(self) -> None:
         for stream in (self._job.stdout, self._job.stderr) if self._job else ():
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        self._tell_end(Outcome("refused", 1, why))
 
     def _run(self) -> None:
         if not self._admitted():
@@ -106,7 +116,14 @@ class JobRunner:
         ) as error:  # what the script's own guard does not see: others must not wait for us
             outcome = self._ended_by(error)
         finally:
+            if not context.in_host():
+                self._end_child(outcome)
             self._finish(outcome)
+
+    def _end_child(self, outcome: Outcome) -> NoReturn:
+        """The script has forked, and this is the end of the child: what it ran is no job, and the parent's goes on."""
+        self._flush()
+        exits.end_process(outcome.exit_code)
 
     def _begin(self) -> JobContext:
         """The job's world, entered by its thread."""
@@ -228,8 +245,9 @@ class JobRunner:
 
     def _finish(self, outcome: Outcome) -> None:
         """Whatever became of it: the account ends, who is queued goes on, and the parent is told."""
+        is_news = self._ending.acquire(blocking=False)
         try:
-            _ask_device(outcome)
+            ask_device(outcome)
             job, self._job = self._job, None  # nothing of it is kept
             if job:
                 self._give_up(job, outcome)
@@ -241,7 +259,8 @@ class JobRunner:
             self._scheduler.remove_job(self._account)
             torch_threads.leave()
             shim.job_end(self._account)
-            self._tell_end(outcome)
+            if is_news:
+                self._tell_end(outcome)
 
     def _tell_end(self, outcome: Outcome) -> None:
         self._scheduler.release(self.name)
@@ -277,18 +296,6 @@ class JobRunner:
             self._control.send(
                 "note", message=f"the log of the profiled iteration was lost: {error.strerror}"
             )
-
-
-def _ask_device(outcome: Outcome) -> None:
-    """Whoever is interrupted does not wait for the device."""
-    if outcome.status == "interrupted":
-        return
-    try:
-        outcome.device_lost = cuda_faults.lost()
-    except BaseException as error:  # the job ends all the same
-        outcome.message = outcome.message or f"{type(error).__name__}: {error}"
-    if outcome.device_lost and outcome.status == "failed":
-        outcome.status, outcome.message = "lost", outcome.message or outcome.device_lost
 
 
 def stop_when_profiled(job: context.JobContext) -> None:

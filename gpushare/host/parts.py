@@ -61,6 +61,7 @@ from gpushare.isolation import (
     stdio,
     system,
     threads,
+    trace_hooks,
     warning_state,
 )
 from gpushare.isolation.context import JobContext
@@ -87,6 +88,7 @@ _PARTS: tuple[Any, ...] = (
     multiprocess,
     fork,
     lasting_hooks,
+    trace_hooks,
     settings,
     collection,
     randomness,

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from gpushare.isolation import context, interrupts, system
 from gpushare.isolation.perjob import PerJob
@@ -64,6 +64,11 @@ def run_handlers(job: context.JobContext) -> None:
             raise
         except BaseException as error:  # SystemExit too, as under plain python
             system.ignore(error, "Exception ignored in atexit callback", getattr(handler, "func", handler))
+
+
+def end_process(code: int) -> NoReturn:
+    """`os._exit` itself."""
+    _hard_exit(code & 0xFF)
 
 
 def _exit_now(code: int) -> None:

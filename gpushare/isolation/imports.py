@@ -7,10 +7,12 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gpushare.isolation import context, ownership
+from gpushare.isolation.attributes import MISSING
 from gpushare.native import shim
 
 _bootstrap: Any = importlib._bootstrap
@@ -60,6 +62,25 @@ def _after_fork_in_child() -> None:
     _importing = threading.RLock()
 
 
+@contextmanager
+def _kept_in_package(job: context.JobContext | None, name: str) -> Iterator[None]:
+    """A job's own copy of a shared module, which it imports here, takes that one's place in `sys.modules` only, and not
+    among the names of the package that all jobs share."""
+    if job is None or name not in ownership.claimed(job):
+        yield
+        return
+    package, _, last = name.rpartition(".")
+    names = vars(sys.modules[package]) if package in sys.modules and not ownership.owns(job, package) else {}
+    before = names.get(last, MISSING)
+    try:
+        yield
+    finally:
+        if before is not MISSING:
+            names[last] = before
+        else:
+            names.pop(last, None)
+
+
 def install() -> None:
     """Shared modules are imported by one job at a time, and nobody waits for memory there.
 
@@ -71,7 +92,8 @@ def install() -> None:
     def guarded(name: str, import_: Any) -> Any:
         job = context.current()
         if job is None or ownership.owns(job, name):
-            return find_and_load(name, import_)
+            with _kept_in_package(job, name):
+                return find_and_load(name, import_)
         lock = lock_imports()
         shim.nowait(1)
         watchers = () if context.importing_shared() else tuple((end, begin()) for begin, end in _around)

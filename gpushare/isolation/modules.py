@@ -19,7 +19,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from gpushare.isolation import context, finders, imports, ownership, perjob, system
 from gpushare.isolation.attributes import MISSING
@@ -41,6 +41,7 @@ class _Modules(_Table):
         # other job may have the half-made one: it would keep it.
         self._making: dict[str, tuple[context.JobContext, types.ModuleType]] = {}
         self._contested_tops = set(_OF_EACH)
+        self._contested_names: set[str] = set()  # beside those
         self._tops = set(map(ownership.top_of, modules))  # of which each job has been asked
 
     def __missing__(self, name: str) -> types.ModuleType:
@@ -57,11 +58,13 @@ class _Modules(_Table):
     def __setitem__(self, name: str, module: types.ModuleType) -> None:
         job = context.current()
         own = _own_modules(name)
-        if own is None and job and self._is_made_by(job, sys._getframe(1), name):
+        if own is None and job and (self._is_made_by(job, name) or self._is_replaced_by(job, name, module)):
             own = job.modules
         if own is not None:
             own[name] = module
             _give_builtins(own, module)
+            return
+        if self._shared_one(name) is module:
             return
         self._ask_others(ownership.top_of(name))
         with _changing:
@@ -72,13 +75,51 @@ class _Modules(_Table):
                 self._making.pop(name, None)
                 self._put(name, module)
 
-    def _is_made_by(self, job: context.JobContext, caller: types.FrameType, name: str) -> bool:
+    def _is_made_by(self, job: context.JobContext, name: str) -> bool:
         """Whether the job's own code puts something there that there is not; what a shared module makes (torch's
         compiler, of code that it has generated) it may keep for all jobs."""
         builtins_of_job = job.modules.get("builtins")
-        if builtins_of_job is None or caller.f_builtins is not vars(builtins_of_job):
+        if builtins_of_job is None or _caller().f_builtins is not vars(builtins_of_job):
             return False
-        return ownership.top_of(name) not in self._tops and ownership.adopt(job, name)
+        if context.importing_shared() or self._shared_one(name) is not MISSING:
+            return False
+        if ownership.top_of(name) in self._tops:  # a part that a shared package does not have
+            self._claim(job, name)
+            return True
+        return ownership.adopt(job, name)
+
+    def _is_replaced_by(self, job: context.JobContext, name: str, module: Any = MISSING) -> bool:
+        """Whether the job puts something else in the place of a shared module, or takes that away."""
+        shared = self._shared_one(name)
+        if context.importing_shared() or shared is MISSING or shared is module or _is_of_importing():
+            return False
+        self._claim(job, name)
+        return True
+
+    def _shared_one(self, name: str) -> Any:
+        if (making := self._making.get(name)) is not None:
+            return MISSING if _is_half_made(making[1]) else making[1]
+        return dict.get(self, name, self._contested.get(name, MISSING))
+
+    def _is_hidden(self, name: str) -> bool:
+        making = self._making.get(name)
+        return making is not None and _is_hidden(*making)
+
+    def _claim(self, job: context.JobContext, name: str) -> None:
+        ownership.claim(job, name)
+        with _changing:
+            self._contested_names.add(name)
+            if name in dict.keys(self):
+                self._contested[name] = super().pop(name)
+
+    def give_back(self, job: context.JobContext) -> None:
+        """What the job has claimed is found in the short way again, but for what others have."""
+        names = set(ownership.claimed(job)).difference(*map(ownership.claimed, ownership.live_jobs()))
+        with _changing:
+            self._contested_names -= names
+            for name in names & self._contested.keys():
+                if not self._is_contested(name):
+                    super().__setitem__(name, self._contested.pop(name))
 
     def _put(self, name: str, module: types.ModuleType) -> None:
         if self._is_contested(name):
@@ -115,8 +156,11 @@ class _Modules(_Table):
         own = _own_modules(name)
         if own is not None:
             return own.pop(name, *default)
+        job, shared = context.current(), self._shared_one(name)
+        if job and self._is_replaced_by(job, name):
+            return shared
         with _changing:
-            if (found := self._take_out(name)) is not MISSING:
+            if not self._is_hidden(name) and (found := self._take_out(name)) is not MISSING:
                 return found  # None, where a script keeps others from importing it
         if default:
             return default[0]
@@ -132,6 +176,26 @@ class _Modules(_Table):
         for name, module in dict(*others, **more).items():
             self[name] = module
 
+    def __ior__(self, other: Any) -> Self:  # type: ignore[misc, override]
+        self.update(other)
+        return self
+
+    def popitem(self) -> tuple[str, types.ModuleType]:
+        name = list(self)[-1]
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """Of a job's what is its own. What it shares with others stays: who clears the table is about to fill it again
+        with what was there (`unittest.mock.patch.dict`)."""
+        if (job := context.current()) is None:
+            super().clear()
+            return
+        for name in list(self.copy()):
+            if name not in _OF_EACH and (own := _own_modules(name)) is not None:
+                own.pop(name, None)
+        self.give_back(job)
+        ownership.claimed(job).clear()
+
     # Snapshots, since other jobs import meanwhile.
     def copy(self) -> _Table:
         shared = self.shared()
@@ -139,7 +203,8 @@ class _Modules(_Table):
         if job is None:
             return shared
         own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
-        return {name: module for name, module in shared.items() if _own_modules(name) is None} | own
+        seen = (name for name in shared if _own_modules(name) is None and not self._is_hidden(name))
+        return {name: shared[name] for name in seen} | own
 
     def shared(self) -> _Table:
         """Those that are no job's."""
@@ -163,7 +228,7 @@ class _Modules(_Table):
         return self.copy().items()
 
     def _is_contested(self, name: str) -> bool:
-        return ownership.top_of(name) in self._contested_tops
+        return ownership.top_of(name) in self._contested_tops or name in self._contested_names
 
     def _ask_others(self, top: str) -> None:
         """A name that is new among the shared ones may be that of a module which another job owns."""
@@ -185,6 +250,19 @@ class _Modules(_Table):
             self._contested |= moved
             for name in moved:
                 super().__delitem__(name)
+
+
+def _caller() -> types.FrameType:
+    """Who changes the table, or has it changed."""
+    frame: types.FrameType = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__") in (__name__, "unittest.mock", "contextlib"):
+        frame = frame.f_back
+    return frame
+
+
+def _is_of_importing() -> bool:
+    """Whether it is the interpreter's machinery, which also puts there what it has just taken out."""
+    return _caller().f_code.co_filename.startswith("<frozen importlib")
 
 
 def _is_half_made(module: Any) -> bool:
@@ -279,6 +357,7 @@ def leave(job: context.JobContext) -> None:
     In that order, as the interpreter does at its end: `__del__` of what a module has finds the module's names.
     """
     ownership.leave(job)
+    _modules.give_back(job)
     if isinstance(own := job.modules.pop("builtins", None), types.ModuleType):
         vars(own).update(vars(builtins))  # what is called later may still print
     # A package may have put a shared module among its own, under another name.

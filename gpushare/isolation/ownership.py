@@ -92,7 +92,20 @@ def owns(job: JobContext, name: str) -> bool:
 
     A shared module that is being imported finds the shared copy of an installed package: it keeps that for all jobs.
     """
-    return _is_of_script(job, name) or (_has_own(name) and not context.importing_shared())
+    if context.importing_shared():
+        return _is_of_script(job, name)
+    return name in claimed(job) or _is_of_script(job, name) or _has_own(name)
+
+
+def claim(job: JobContext, name: str) -> None:
+    """The job puts something else in the place of a shared module, or takes it away: the name is its own by now."""
+    claimed(job).add(name)
+
+
+def claimed(job: JobContext) -> set[str]:
+    """Names of shared modules that are the job's own by now."""
+    names: set[str] = job.values.setdefault(claimed, set())
+    return names
 
 
 def adopt(job: JobContext, name: str) -> bool:

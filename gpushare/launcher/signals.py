@@ -1,7 +1,8 @@
 """Signals that reach gpushare while jobs run: each job gets them, as each script would by itself.
 
 Ctrl-C ends what is left 30 s later, or the second time. What sends SIGTERM (a batch system, a container) has a patience
-of its own, and scripts save their work meanwhile: nothing is ended here.
+of its own, and scripts that handle it save their work meanwhile: nothing is ended here. (Who has no handler is ended by
+the host.)
 """
 
 from __future__ import annotations
@@ -113,5 +114,5 @@ class Signals:
         if number == signal.SIGINT:
             since, then = "Ctrl-C", f"they are ended {KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
         else:
-            since, then = signal.Signals(number).name, "they end when their scripts do"
+            since, then = signal.Signals(number).name, "they handle it themselves, and end when they do"
         self._note(f"still running {NAME_AFTER_S:.0f} s after {since}: {names}; {then}")

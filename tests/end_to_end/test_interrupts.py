@@ -208,6 +208,59 @@ def test_a_signal_to_gpushare_reaches_the_scripts(tmp_path: Path, number: signal
     assert (tmp_path / "saved.pt").exists() and "saves | saved" in out
 
 
+SLEEPS = {
+    "sleeps": "import time\nprint('up', end='', flush=True)\ntime.sleep(1000)\n",
+    "waits": "import threading\nprint('up')\nthreading.Event().wait()\n",
+    "joins": (
+        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(1000,))\n"
+        "thread.start()\nprint('up')\nthread.join()\n"
+    ),
+    "reads": "import os\nprint('up')\nos.read(os.pipe()[0], 1)\n",
+}
+
+
+def test_who_has_no_handler_and_sleeps_is_ended(tmp_path: Path) -> None:
+    for name, text in SLEEPS.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    late = (
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: (time.sleep(7), sys.exit(3)))\n"
+    )
+    (tmp_path / "late.py").write_text(f"{late}print('up')\nfor _ in range(10000):\n    time.sleep(0.1)\n")
+    names = [*SLEEPS, "late"]
+    process = start(tmp_path, *(f"{name}.py" for name in names), "--log-dir", "logs", "--summary", "s.json")
+    while not all((tmp_path / "logs" / f"{name}.out").exists() for name in names):
+        time.sleep(0.05)
+    while not all((tmp_path / "logs" / f"{name}.out").stat().st_size for name in names):
+        time.sleep(0.05)
+    (host,) = psutil.Process(process.pid).children()
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 143, out + err
+    assert not host.is_running()
+    jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
+    assert (jobs["late"]["status"], jobs["late"]["exit_code"]) == ("failed", 3)
+    for name in SLEEPS:
+        assert (jobs[name]["status"], jobs[name]["exit_code"]) == ("interrupted", 143)
+        assert (tmp_path / "logs" / f"{name}.out").read_text().strip() == "up"
+    assert "still running 5 s after SIGTERM: late; they handle it" in err
+
+
+def test_a_child_that_ends_as_a_script_does_is_no_end_of_the_job(tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(
+        "import os, sys, time\npid = os.fork()\nif pid == 0:\n    sys.exit(5)\n"
+        "print('child', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)\ntime.sleep(1000)\n"
+    )
+    process = start(tmp_path, "forks.py", "train.py 1000000", "--summary", "s.json")
+    host = host_of(process, "forks | child 5")
+    time.sleep(1)
+    host.kill()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 4, out + err
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert {j["name"]: j["status"] for j in jobs} == {"forks": "lost", "train": "lost"}
+
+
 def test_a_signal_that_asks_for_nothing_is_for_who_has_a_handler(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text(
         "import signal, time\nasked = []\nsignal.signal(signal.SIGUSR1, lambda *_: asked.append(1))\n"

@@ -249,3 +249,90 @@ def test_a_module_that_a_script_has_made_is_its_own(gpushare: Run, tmp_path: Pat
     assert first == "one True True\n"
     assert last == "other True True\nother other False\n"
     assert looks == "False\nNo module named 'stands_in'\n"
+
+
+REPLACES = """
+import importlib, pathlib, sys, time, types
+from unittest import mock
+
+def wait(point):
+    pathlib.Path(f"{point}-{sys.argv[1]}").touch()
+    while not pathlib.Path(f"{point}-{sys.argv[2]}").exists():
+        time.sleep(0.01)
+
+def show(*names):
+    for name in names:
+        try:
+            module = importlib.import_module(name)
+            print(name, getattr(module, "who", "as it is"), name in sys.modules)
+        except ImportError as error:
+            print(name, error)
+
+PARTS = "torch.utils.tensorboard", "torch.utils.checkpoint", "torch.made_up"
+NAMES = "csv", "logging.handlers", "xml.dom", "statistics", *PARTS
+import csv, torch.utils.checkpoint, xml.dom
+if sys.argv[3] == "replaces":
+    mine = types.ModuleType("mine")
+    mine.who = sys.argv[1]
+    for name in ("csv", "logging.handlers", "torch.utils.tensorboard", "torch.made_up"):
+        sys.modules[name] = mine
+    sys.modules["statistics"] = None
+    print(sys.modules.pop("xml.dom").__name__, "xml.dom" in sys.modules)
+    del sys.modules["torch.utils.checkpoint"]
+    import torch.utils.checkpoint
+    print(sys.modules["torch.utils.checkpoint"].checkpoint.__name__)
+if sys.argv[3] == "mocks":
+    mine = mock.MagicMock(who="a mock")
+    patch = mock.patch.dict(sys.modules, {"csv": mine, PARTS[0]: mine})
+    patch.start()
+wait("set")
+show(*NAMES)
+print(csv.reader(["a,b"]).__next__(), torch.utils.checkpoint.checkpoint.__name__, sorted(sys.modules).count("csv"))
+wait("seen")
+if sys.argv[3] == "mocks":
+    patch.stop()
+    show(*NAMES)
+wait("end")
+if sys.argv[3] == "last":
+    time.sleep(2)  # until the others have ended
+    show(*NAMES)
+    print(torch.utils.checkpoint.checkpoint.__name__)
+"""
+
+
+@pytest.mark.parametrize("how", ["replaces", "mocks"])
+def test_what_a_job_puts_in_a_shared_modules_place_is_its_own(
+    how: str, gpushare: Run, plain: Run, tmp_path: Path
+) -> None:
+    """`sys.modules[name] = mine`, `del sys.modules[name]` and mocks of that, of modules that others have."""
+    (tmp_path / "job.py").write_text(REPLACES)
+    points = [tmp_path / f"{point}-{who}" for point in ("set", "seen", "end") for who in ("one", "other")]
+    for point in points:
+        point.touch()
+    alone = [plain("job.py", *words).stdout for words in (("one", "other", how), ("other", "one", "last"))]
+    for point in points:
+        point.unlink()
+    done = gpushare("run", f"job.py one other {how}", "job.py other one last", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / "logs" / f"job{number}.out").read_text() for number in ("", "-2")] == alone
+
+
+DELETES = """
+import pathlib, sys
+while not pathlib.Path("done").exists():
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "torch":
+            sys.modules.pop(name, None)
+print("torch" in sys.modules, "torch._dynamo" in sys.modules)
+"""
+
+
+def test_a_job_deletes_no_module_that_another_one_imports(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "deletes.py").write_text(DELETES)
+    (tmp_path / "imports.py").write_text(
+        "import pathlib, time\ntime.sleep(0.3)\nimport torch._dynamo, torch.onnx\n"
+        "print(torch._dynamo.is_compiling(), torch.onnx.__name__)\npathlib.Path('done').touch()\n"
+    )
+    done = gpushare("run", "deletes.py", "imports.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "deletes | False False" in done.stdout and "imports | False torch.onnx" in done.stdout

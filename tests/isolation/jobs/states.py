@@ -843,6 +843,32 @@ class Codecs:
             return str(error)
 
 
+class TraceHooks:
+    """What a thread is traced by: calls of `marked` are noted."""
+
+    child = "fork"
+
+    def set(self, value):
+        self.seen = []
+
+        def trace(frame, event, _):
+            if frame.f_code is marked.__code__:
+                self.seen.append(f"{event} {value}")
+
+        threading.settrace(trace)
+        threading.setprofile(trace)
+
+    def get(self):
+        thread = threading.Thread(target=marked)
+        thread.start()
+        thread.join()
+        return getattr(self, "seen", []), threading.gettrace() is None, threading.getprofile() is None
+
+
+def marked():
+    return threading.current_thread().name
+
+
 class StoragePackages:
     child = "fork"
 
