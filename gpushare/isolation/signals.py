@@ -3,10 +3,15 @@
 Python runs handlers in the process's main thread only. Here each job has its own table; a signal that reaches
 the host, or that a job sends to its own process, goes to the handlers of the jobs that have one. A handler runs
 in a thread of its job beside the script, and what it raises arrives in the script.
+
+Which signals have come is read from the pipe that Python's handler in C writes them to, by a thread: the main thread
+hears of one that another thread got only when it wakes. Those that jobs seldom handle do what they do by default, but
+while a job has a handler or a timer for them.
 """
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import signal
@@ -19,13 +24,43 @@ from typing import Any
 from gpushare.isolation import context, directory, exits, interrupts
 from gpushare.isolation.alarms import Alarm, Times
 from gpushare.isolation.perjob import PerJob
+from gpushare.native import process
 
 _signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
 _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
-_kill_group, _raise_signal, _set_wakeup_fd = os.killpg, signal.raise_signal, signal.set_wakeup_fd
+_kill_thread = signal.pthread_kill
+_interrupt: Any = _thread.interrupt_main
+_kill_group, _set_wakeup_fd = os.killpg, signal.set_wakeup_fd
 ROUTED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGALRM)
+_OF_TIMERS = {signal.ITIMER_VIRTUAL: signal.SIGVTALRM, signal.ITIMER_PROF: signal.SIGPROF}
+# Not what tells of errors in C code, what stops the process, and what Python, or faulthandler, takes.
+_SELDOM = (
+    signal.valid_signals()
+    - {signal.SIGINT, *ROUTED}
+    - {
+        signal.SIGSEGV,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGILL,
+        signal.SIGABRT,
+        signal.SIGTRAP,
+        signal.SIGSYS,
+    }
+    - {
+        signal.SIGKILL,
+        signal.SIGSTOP,
+        signal.SIGTSTP,
+        signal.SIGTTIN,
+        signal.SIGTTOU,
+        signal.SIGPIPE,
+        signal.SIGQUIT,
+    }
+)
 _IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
 _live: list[context.JobContext] = []
+_following = threading.Lock()
+_followed: frozenset[int] = frozenset()  # of those, what C code has no handler for
+_in_c: int | None = None  # Python's handler
 
 
 class _Table:
@@ -36,6 +71,7 @@ class _Table:
         first = signal.SIG_IGN if ignored else signal.default_int_handler
         self.handlers: dict[int, Any] = {signal.SIGINT: first}
         self.alarm = Alarm()
+        self.timers: set[int] = set()  # of those that the process has
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -68,6 +104,7 @@ def set_handler(number: int, handler: Any) -> Any:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     before = handler_of(job, number)
     _tables.of(job).handlers[int(number)] = handler
+    _follow(number)
     return before
 
 
@@ -126,12 +163,35 @@ def _forward(job: context.JobContext, error: BaseException) -> None:
     interrupts.send(job, type(error), *error.args, ends_waits=not isinstance(error, Exception))
 
 
-def _on_host_signal(number: int, _frame: Any) -> None:
-    receivers = [job for job in list(_live) if has_handler(job, number)]
+def _receivers(number: int) -> list[context.JobContext]:
+    return [job for job in list(_live) if has_handler(job, number) or _has_timer(job, number)]
+
+
+def _has_timer(job: context.JobContext, number: int) -> bool:
+    return any(_OF_TIMERS[which] == number for which in set(_tables.of(job).timers))
+
+
+def _follow(number: int) -> None:
+    """One that jobs seldom handle reaches the host while one does."""
+    if number in _followed:
+        with _following:
+            process.swap_signal_action(number, _in_c if _receivers(number) else None)
+
+
+def _route(came: int) -> None:
+    """In a thread of the host's: the signals that come."""
+    while numbers := os.read(came, 64):
+        for number in numbers:
+            if number in ROUTED or number in _followed:
+                _on_host_signal(number)
+
+
+def _on_host_signal(number: int) -> None:
+    receivers = _receivers(number)
     for job in receivers:
         deliver(job, number)
-    if not receivers:
-        _signal(number, signal.SIG_DFL)
+    if number in ROUTED and not receivers:
+        process.swap_signal_action(number, None)
         _kill(os.getpid(), number)
 
 
@@ -142,6 +202,8 @@ def _send(pid: int, number: int) -> None:
     elif number == signal.SIGKILL:
         job.note(f"{job.name} killed its own process: only this job ends")
         exits.end_job(job, 128 + number)
+    elif number in signal.pthread_sigmask(signal.SIG_BLOCK, ()):  # it waits until the thread asks for it
+        _kill_thread(threading.get_ident(), number)
     else:
         deliver(job, number, from_outside=False)
 
@@ -157,11 +219,38 @@ def _raise(number: int) -> None:
     _send(os.getpid(), number)
 
 
+def _send_to_thread(thread: int, number: int) -> None:
+    job = _job()
+    mine = {job.thread_ident, *(t.ident for t in list(job.threads.values()))} if job else set()
+    if thread in mine and number != 0:
+        _send(os.getpid(), number)
+    else:
+        _kill_thread(thread, number)
+
+
+def _interrupt_main(number: int = signal.SIGINT, /) -> None:
+    if (job := _job()) is None:
+        _interrupt(number)
+    elif has_handler(job, number):  # else it does nothing, also under plain python
+        _send(os.getpid(), number)
+
+
 def _arm(which: int, seconds: float, interval: float = 0.0) -> Times:
     job = _job()
-    if job is None or which != signal.ITIMER_REAL:
+    if job is None:
         return _setitimer(which, seconds, interval)
+    if which != signal.ITIMER_REAL:
+        return _arm_of_process(job, which, seconds, interval)
     return _tables.of(job).alarm.arm(seconds, interval, partial(_ring, job))
+
+
+def _arm_of_process(job: context.JobContext, which: int, seconds: float, interval: float) -> Times:
+    """A timer of the processor's time, which is that of all jobs."""
+    timers = _tables.of(job).timers
+    if seconds > 0 and which in _OF_TIMERS:
+        timers.add(which)
+        _follow(_OF_TIMERS[which])
+    return _setitimer(which, seconds, interval)
 
 
 def _ring(job: context.JobContext) -> None:
@@ -188,19 +277,32 @@ def _after_fork_in_child() -> None:
     job = context.current()
     if job is None:
         return
-    for number in (signal.SIGINT, *ROUTED):
-        handler = handler_of(job, number)
-        _signal(number, handler)
+    _set_wakeup_fd(-1)  # its other end is the parent's
+    handlers = _tables.of(job).handlers
+    for number in {signal.SIGINT, *ROUTED, *handlers}:
+        if number in ROUTED or number in _followed or number == signal.SIGINT:
+            _signal(number, handler_of(job, number))
 
 
 def install() -> None:
     """Route the host's signals and replace the functions. Main thread only. SIGINT is the entry's."""
-    for number in ROUTED:
-        _signal(number, _on_host_signal)
+    global _in_c, _followed
+    _followed = frozenset(number for number in _SELDOM if _getsignal(number) is signal.SIG_DFL)
+    came, comes = os.pipe()
+    os.set_blocking(comes, False)
+    _set_wakeup_fd(comes, warn_on_full_buffer=False)
+    for number in (*ROUTED, *_followed):
+        _signal(number, lambda *_: None)
+    for number in _followed:
+        _in_c = process.swap_signal_action(number, None)
+    threading.Thread(target=_route, args=(came,), name="signals", daemon=True).start()
     module: Any = signal
     module.signal, module.getsignal = set_handler, get_handler
     module.alarm, module.setitimer, module.getitimer = _set_alarm, _arm, _get_timer
     module.raise_signal, module.set_wakeup_fd = _raise, _wakeup_fd
+    module.pthread_kill = _send_to_thread
+    raw: Any = _thread
+    raw.interrupt_main = _interrupt_main
     os.kill, os.killpg = _send, _send_group
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
@@ -212,5 +314,10 @@ def enter(job: context.JobContext) -> None:
 
 def leave(job: context.JobContext) -> None:
     """No signals and no alarms any more."""
+    table = _tables.of(job)
+    for which in table.timers:
+        _setitimer(which, 0)
     _live.remove(job)
-    _tables.of(job).alarm.arm(0, 0, lambda: None)
+    for number in {*table.handlers, *(_OF_TIMERS[which] for which in table.timers)}:
+        _follow(number)
+    table.alarm.arm(0, 0, lambda: None)

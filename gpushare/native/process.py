@@ -10,6 +10,7 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 _CLONE_FS = 0x200
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.signal.argtypes, _libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
 # Of sched_setattr(2) and sched_getattr(2), which the C library has no functions for before glibc 2.41.
 _SCHED_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}
 
@@ -42,6 +43,16 @@ def unshare_fs() -> None:
     if _libc.unshare(_CLONE_FS) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
+
+
+def swap_signal_action(number: int, action: int | None) -> int | None:
+    """Change what the system does at a signal, from any thread and behind Python's back (signal(2)).
+
+    :param action: the address of a handler in C, as this returns it; None for the default.
+    :return: what it was.
+    """
+    before: int | None = _libc.signal(number, action)
+    return before
 
 
 def set_time_slice(ns: int) -> int | None:
