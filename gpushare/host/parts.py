@@ -38,6 +38,7 @@ from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
     collection,
+    descriptors,
     directory,
     environment,
     exits,
@@ -79,6 +80,7 @@ _PARTS: tuple[Any, ...] = (
     packages,
     package_settings,
     joblib_pools,
+    descriptors,
     directory,
     environment,
     exits,
