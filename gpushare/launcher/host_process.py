@@ -71,8 +71,19 @@ class HostProcess:
 
     def kill(self) -> None:
         """End the host at once, with its group."""
+        self._send_to_group(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """The host and its group do nothing until `go_on`."""
+        self._send_to_group(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """After `stop`."""
+        self._send_to_group(signal.SIGCONT)
+
+    def _send_to_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, number)
 
     def sweep(self) -> None:
         """End what the host left behind; orphans have become our children."""

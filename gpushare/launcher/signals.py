@@ -46,11 +46,12 @@ class Signals:
         os.set_blocking(self._came, False)
         os.set_blocking(self._coming, False)
         self._told_before = signal.set_wakeup_fd(self._coming, warn_on_full_buffer=False)
-        for number in _PASSED_ON:
+        handlers = {**dict.fromkeys(_PASSED_ON, self._on_signal), signal.SIGTSTP: self._on_stop}
+        for number, handler in handlers.items():
             before = signal.getsignal(number)
             if before is not signal.SIG_IGN:  # as nohup and shell scripts do it, and python leaves it
                 self._before[number] = before
-                signal.signal(number, self._on_signal)
+                signal.signal(number, handler)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,6 +98,15 @@ class Signals:
         if number in _ENDING:
             self.ended_by = self.ended_by or number
             self._begin_waiting(host, number)
+
+    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Ctrl-Z: the host is in a session of its own, which the terminal does not stop."""
+        host = self._host
+        if host:
+            host.stop()
+        os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg`
+        if host:
+            host.go_on()
 
     def _begin_waiting(self, host: HostProcess, number: int) -> None:
         self._time(NAME_AFTER_S, lambda: self._name_running(number))

@@ -219,6 +219,24 @@ SLEEPS = {
 }
 
 
+def test_ctrl_z_stops_the_jobs_too(tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(
+        "import subprocess, time\nprint('up', flush=True)\nsubprocess.run(['sleep', '3'])\nprint('done')\n"
+    )
+    process = start(tmp_path, "forks.py")
+    host = host_of(process, "forks | up")
+    while not host.children():
+        time.sleep(0.05)
+    everybody = [psutil.Process(process.pid), host, *host.children()]
+    process.send_signal(signal.SIGTSTP)
+    while not all(each.status() == psutil.STATUS_STOPPED for each in everybody):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert "forks | done" in out
+
+
 def test_who_has_no_handler_and_sleeps_is_ended(tmp_path: Path) -> None:
     for name, text in SLEEPS.items():
         (tmp_path / f"{name}.py").write_text(text)
