@@ -191,7 +191,12 @@ void Runtime::begin_capture(uint32_t account) {
 }
 
 void Runtime::end_capture(uint32_t account) {
-  if (governor_.account(account).captures.fetch_sub(1) > 1) return;
+  // One that failed is ended twice, and a job may end before its captures do.
+  std::atomic<uint32_t>& captures = governor_.account(account).captures;
+  uint32_t before = captures.load();
+  while (before && !captures.compare_exchange_weak(before, before - 1)) {
+  }
+  if (before != 1) return;
   std::set<uint32_t> late;
   {
     std::lock_guard lock(heaps_mutex_);

@@ -284,6 +284,20 @@ void nothing_leaves_in_a_capture(const Driver& driver) {
   m.runtime.end_job(kOther);
 }
 
+// A capture that failed is ended twice. The job goes on, and what it frees leaves again.
+void one_end_too_many(const Driver& driver) {
+  Machine m(driver);
+  m.runtime.begin_capture(kJob);
+  m.runtime.end_capture(kJob);
+  m.runtime.end_capture(kJob);
+  CHECK(m.runtime.governor().account(kJob).captures == 0);
+  CHECK(m.runtime.release(m.take(20 * kPage, 0, 0)));
+  CHECK(m.runtime.governor().account(kJob).held == 0);
+  m.runtime.begin_capture(kJob);
+  CHECK(m.runtime.governor().account(kJob).captures == 1);
+  m.runtime.end_capture(kJob);
+}
+
 // What no arena has told of is not taken for its own.
 void blocks_of_nobody(const Driver& driver) {
   Machine m(driver);
@@ -312,6 +326,7 @@ int main() {
   the_sampler_is_at_it_too(driver);
   an_arena_that_is_gone(driver);
   nothing_leaves_in_a_capture(driver);
+  one_end_too_many(driver);
   blocks_of_nobody(driver);
   puts("arenas: ok");
 }

@@ -302,6 +302,7 @@ MUTANTS = [
     ("cuda_arenas", "arenas.cpp", "  if (a.captures.load(std::memory_order_relaxed))\n", "  if (false)\n"),
     ("cuda_arenas", "heap.cpp", "  if (counts_.captures.load(std::memory_order_relaxed)) return;\n", ""),
     ("cuda_arenas", "runtime.cpp", "  if (governor_.account(account).captures.load()) {", "  if (false) {"),
+    ("cuda_arenas", "runtime.cpp", "while (before && !captures", "while (!captures"),
     ("cuda_arenas", "runtime.cpp", "  for (uint32_t arena : late) end_arena(account, arena);\n", ""),
     ("cuda_arenas", "placing.cpp", "if (place.missing.count) throw", "if (!place.missing.count) throw"),
     ("cuda_arenas", "slabs.cpp", "  std::iter_swap(free, room - 1);\n", ""),
