@@ -24,6 +24,7 @@ struct LastUse {
 class Frames {
  public:
   uint64_t count() const { return count_; }
+  size_t numbers() const { return frames_.size(); }  // a frame's is less
   uint64_t idle_count() const { return idle_count_; }
   Frame add();           // not idle; its number may be that of one that was removed
   void remove(Frame f);  // an idle one

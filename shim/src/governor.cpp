@@ -182,7 +182,18 @@ void Governor::publish_memory(const Account& a) {
   telemetry_->slot(a.id, kBadFrees, a.bad_frees);
 }
 
+// What was freed last lies in batches that are open. Who frees nothing more, or is gone, closes
+// none: after a cut of the budget that memory would stay.
+void Governor::close_for_trim() {
+  {
+    Lock lock(mutex_);
+    if (pool_.backed() <= budget_) return;
+  }
+  for (uint32_t id = 0; id < kAccounts; ++id) fences_.close(id);
+}
+
 void Governor::tick() {
+  close_for_trim();
   fences_.poll_all();
   Lock lock(mutex_);
   pool_.trim();

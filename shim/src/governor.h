@@ -233,6 +233,7 @@ class Governor : private Judge {
   void changed();
   void set_state(const Account& a, State state);
   void publish_memory(const Account& a);
+  void close_for_trim();
   void resolve_wedge();
 
   void send_aside();

@@ -47,11 +47,13 @@ void Pool::wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream s
 // The frame that was freed longest ago of those whose last use has ended; one that another job used
 // rather than one of its own, which it will want where it lies, later in the same iteration. Else
 // one whose end is marked, so that the wait is short; else the oldest. Who waits on the CPU looks
-// at all of them.
+// on until it has found one that needs no wait.
 Frame Pool::choose_idle(uint32_t account, Stream stream) const {
   Frame own = kNoFrame, marked = kNoFrame;
-  uint64_t left = stream == Fences::kGone ? frames_.count() : kCandidates;
-  for (Frame f = frames_.oldest(); f != kNoFrame && left > 0; f = frames_.next(f), --left) {
+  bool on_cpu = stream == Fences::kGone;
+  uint64_t looked_at = 0;
+  for (Frame f = frames_.oldest(); f != kNoFrame; f = frames_.next(f)) {
+    if (looked_at++ >= kCandidates && (!on_cpu || own != kNoFrame)) break;
     const LastUse& last = frames_.last(f);
     if (passed(last)) {
       if (last.account != account) return f;
@@ -201,27 +203,27 @@ void Pool::destroy(Frame f) {
   device_->destroy(f);
 }
 
-// Some of those at whose addresses no work is under way any more. A stale address is not known as
-// one of theirs: what is mapped there keeps its memory until unmap_stale().
+// Some of those at whose addresses no work is under way any more, wherever they stand: one that has
+// to stay keeps no other one. A stale address is not known as one of theirs: what is mapped there
+// keeps its memory until unmap_stale().
 void Pool::destroy_some(uint64_t n) {
-  std::map<Frame, std::vector<PageIndex>> going;
-  for (Frame f = frames_.oldest(); f != kNoFrame && going.size() < n; f = frames_.next(f))
-    going.try_emplace(f);
+  std::vector<bool> stays(frames_.numbers()), goes(frames_.numbers());
+  for (const Page& p : page_)
+    if (p.frame != kNoFrame && !passed(p)) stays[p.frame] = true;
+  std::vector<Frame> going;
+  for (Frame f = frames_.oldest(); f != kNoFrame && going.size() < n; f = frames_.next(f)) {
+    if (stays[f]) continue;
+    goes[f] = true;
+    going.push_back(f);
+  }
+  if (going.empty()) return;
   for (PageIndex p = 0; p < address_pages_; ++p) {
-    auto found = going.find(page_[p].frame);
-    if (found == going.end()) continue;
-    if (passed(page_[p]))
-      found->second.push_back(p);
-    else
-      going.erase(found);
+    Frame f = page_[p].frame;
+    if (f == kNoFrame || !goes[f]) continue;
+    device_->unmap(address(p));
+    page_[p].frame = kNoFrame;
   }
-  for (auto& [f, pages] : going) {
-    for (PageIndex p : pages) {
-      device_->unmap(address(p));
-      page_[p].frame = kNoFrame;
-    }
-    destroy(f);
-  }
+  for (Frame f : going) destroy(f);
 }
 
 void Pool::forget_stream(Stream stream) {

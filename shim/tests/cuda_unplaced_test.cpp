@@ -1,5 +1,6 @@
 // Pages whose memory could not be put where they are: none of it is lost, nothing is left where it
-// was to lie, and who used it before has ended with it when another one gets it.
+// was to lie, and who used it before has ended with it when another one gets it. What a smaller
+// budget has no room for goes.
 #include "given_up.h"
 
 namespace {
@@ -121,6 +122,34 @@ void nothing_keeps_memory_that_is_gone(const Driver& driver, uint64_t seed) {
   w.finish();
 }
 
+// The memory that was freed first may still be in use, for as long as its job captures.
+void what_must_stay_keeps_nothing_else(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  PageIndex stays = w.take(1, 2), goes = w.take(2, 2);
+  w.begin_capture(1);
+  w.unhold(1, stays, 2, true);
+  w.unhold(2, goes, 2, true);
+  w.g.fences().finish(2, w.g.fences().open(2));
+  CHECK_EMPTY(w.g.set_budget(3));
+  CHECK(w.g.pool().backed() == 3);
+  w.end_capture(1);
+  w.finish();
+}
+
+void who_frees_nothing_more_gives_back(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  PageIndex last = w.take(1, 2);
+  write(w.streams[0], w.g.pool().address(last), 2 * kPage, 11);
+  w.unhold(1, last, 2, true);
+  CHECK_EMPTY(w.g.set_budget(1));
+  CHECK(w.g.pool().backed() == 2);
+  w.g.tick();
+  fake_cuda_run_all();
+  w.g.tick();
+  CHECK(w.g.pool().backed() == 1);
+  w.finish();
+}
+
 }  // namespace
 
 int main() {
@@ -132,6 +161,8 @@ int main() {
     what_could_not_be_mapped_is_not_there(driver, seed, 4 * kPages);
     what_is_given_up_has_been_read(driver, seed);
     addresses_in_use_are_left_as_they_are(driver, seed);
+    what_must_stay_keeps_nothing_else(driver, seed);
+    who_frees_nothing_more_gives_back(driver, seed);
   }
   printf("cuda unplaced: ok\n");
 }

@@ -164,9 +164,30 @@ class Program {
   char value_ = 0;
 };
 
+// Whose stream is none's waits on the CPU, so it looks on for memory that is ready; but once it has
+// its own, not through all of that for another's.
+void looks_no_further_than_it_must() {
+  constexpr uint64_t kOwn = 100, kOthers = 10;  // more than are looked at
+  FakeDevice device(1);
+  Fences fences(&device, 3, kBudget * kPage);
+  Pool pool(&device, &fences, kPage, kOwn + kOthers, kAddresses);
+  fences.add_stream(1, 11);
+  fences.add_stream(2, 21);
+  DeviceWork work;
+  PageIndex own = pool.reserve_range(kOwn), others = pool.reserve_range(kOthers);
+  pool.hold(own, kOwn, 1, 11, work);
+  pool.hold(others, kOthers, 2, 21, work);
+  CHECK(pool.unhold(own, kOwn, 11) + pool.unhold(others, kOthers, 21) == 0);
+  for (uint32_t account : {1, 2}) fences.finish(account, fences.open(account));
+  CHECK(pool.hold_range(1, 1, Fences::kGone, work) != kNoPage);
+  CHECK(pool.counters().changed_owner == 0);
+  CHECK_EMPTY(pool.check(1));
+}
+
 }  // namespace
 
 int main() {
+  looks_no_further_than_it_must();
   uint64_t waits = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Program program(seed);

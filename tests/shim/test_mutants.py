@@ -345,7 +345,9 @@ MUTANTS = [
         "last.account == account && last.stream == stream &&",
         "last.account == account &&",
     ),
-    ("cuda_programs", "pool.cpp", "    if (passed(page_[p]))\n      found", "    if (true)\n      found"),
+    ("cuda_programs", "pool.cpp", "p.frame != kNoFrame && !passed(p)", "false"),
+    ("cuda_unplaced", "pool.cpp", "    if (stays[f]) continue;", "    if (stays[f]) break;"),
+    ("cuda_unplaced", "governor.cpp", "  close_for_trim();\n", ""),
     (
         "cuda_programs",
         "recent.cpp",
@@ -409,7 +411,8 @@ MUTANTS = [
     ("cuda_saving", "saving.cpp", "found += ends;", "++found;"),
     ("cuda_saving", "saving.cpp", "std::min(budget_pages_, frames_.count())", "budget_pages_"),
     ("cuda_saving", "fences.cpp", "  if (capturing(a)) return false;\n", ""),
-    ("cuda_saving", "pool.cpp", "stream == Fences::kGone ? frames_.count() : kCandidates", "kCandidates"),
+    ("cuda_saving", "pool.cpp", " && (!on_cpu || own != kNoFrame)) break;", ") break;"),
+    ("pool", "pool.cpp", "(!on_cpu || own != kNoFrame)", "!on_cpu"),
     (
         "cuda_saving",
         "saving.cpp",
