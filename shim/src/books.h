@@ -63,6 +63,7 @@ class Books {
   uint64_t split_ = Segments::kNone;
   uint64_t aside_ = 0;
   uint64_t openings_ = 0;
+  uint64_t moment_ = 1;                // until the next one, who has a place does not change
   std::atomic<uint32_t> sleepers_{0};  // threads that wait here
   uint64_t freeing_since_ns_ = 0;      // while memory that came back is given out to them; else 0
   uint32_t comes_again_ = 0;  // a job that ends an iteration and is about to ask for the next

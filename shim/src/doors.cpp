@@ -122,6 +122,7 @@ bool Governor::come_to_door(Waiter& w) {
     close(a);
     comes_again_ = 0;
   }
+  ++moment_;
   Shut shut = w.first ? shut_by(a, nullptr) : Shut{};
   if (w.first && !shut) {
     open(a);
@@ -177,6 +178,7 @@ void Governor::open(Account& a) {
   a.opening = ++openings_;
   a.granted_at_ns = now;
   a.open = true;
+  ++moment_;
   a.in_iteration = true;
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
   a.overrunning = false;

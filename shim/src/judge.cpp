@@ -107,6 +107,14 @@ bool Judge::has_a_place(const Waiter& w) const {
   return sum + (w.pages ? largest_rise : 0) <= budget_;
 }
 
+bool Judge::has_place_now(Waiter& w) const {
+  if (w.judged_at != moment_) {
+    w.judged_at = moment_;
+    w.has_place = has_a_place(w);
+  }
+  return w.has_place;
+}
+
 uint32_t Judge::largest_other(const Account& a) const {
   const Account* found = nullptr;
   auto has = [](const Account& o) { return std::max(o.held.load(), o.lease); };

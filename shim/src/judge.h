@@ -41,6 +41,8 @@ class Judge : protected Books {
   // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
+  // The same, asked by each of those who wait about each other one: found once in a moment.
+  bool has_place_now(Waiter& w) const;
   bool others_measured(const Account& a) const;
   Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
   Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) const;

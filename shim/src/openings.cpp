@@ -99,12 +99,12 @@ Shut Judge::shut_by_others_waiting(const Account& a, const Waiter* self) const {
     if (has_quanta(order) && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
   }
   bool asked_later = true;
-  for (const Waiter* w : door_waiters_) {
+  for (Waiter* w : door_waiters_) {
     if (w == self) asked_later = false;
     const Account& o = accounts_[w->id];
-    if (o.id == a.id || !has_a_place(*w)) continue;
+    if (o.id == a.id) continue;
     int order = compare(o, a);
-    if (order > 0 || (order == 0 && !asked_later)) continue;
+    if (order > 0 || (order == 0 && !asked_later) || !has_place_now(*w)) continue;
     if (!o.trusted()) return {kMeasured, o.id};
     bool turns = take_turns(o, a);
     if (order_ == Order::kRanked && order < 0) return {kBehind, o.id};
@@ -116,8 +116,8 @@ Shut Judge::shut_by_others_waiting(const Account& a, const Waiter* self) const {
 }
 
 Shut Judge::shut_by_memory_waiters(bool only_saved) const {
-  for (const Waiter* w : memory_waiters_)
-    if ((accounts_[w->id].saved || !only_saved) && has_a_place(*w)) return {kMemoryFirst, w->id};
+  for (Waiter* w : memory_waiters_)
+    if ((accounts_[w->id].saved || !only_saved) && has_place_now(*w)) return {kMemoryFirst, w->id};
   for (const Account& o : accounts())
     if (wakes_away(o) && has_room_to_return(o, 0)) return {kMemoryFirst, o.id};
   return {};

@@ -21,6 +21,8 @@ struct Waiter {
   bool interrupted = false;  // the job's waits were ended meanwhile, whatever it does since
   State before = kEmpty;     // what the job did when it began to wait for memory
   bool first = false;        // of the job's threads at the door
+  uint64_t judged_at = 0;    // the moment that `has_place` is of
+  bool has_place = false;
   WaitReasons reasons;
   uint64_t predicted_ns = kNotPredicted;  // that it will wait
   uint64_t misfit = 0;  // who was under way, and how far, when it was last forecast not to fit

@@ -157,6 +157,7 @@ void Governor::pump(bool for_permits) {
     release(w);
   }
   uint32_t planned = 0;
+  ++moment_;
   for (Waiter* w : doors_in_order()) {
     if (std::exchange(w->plans, false) && w->look_ns <= now_ns()) w->misfit = 0;  // look closely
     Account& a = accounts_[w->id];

@@ -205,6 +205,25 @@ void a_door_is_reserved_for_who_was_passed() {
   CHECK(s.look(b) == Answer::kGo && s.most_passed(b) == 1);
 }
 
+// Who goes first but has no place keeps nobody out, and does from the moment that it has one. Job a
+// keeps job b at its door all the while.
+void who_comes_to_have_a_place_goes_first() {
+  Simulation s(Policy::kZico, kPage, 100);
+  s.set_order(Order::kRanked, 0);
+  uint32_t a = begin(s, 40), b = begin(s, 60), c = begin(s, 20), d = begin(s, 50, 50);
+  s.set_rank(c, 1);
+  s.set_permits({{b, a, {true, kNever, 0}}, {c, a, {true, 2, 0}}});
+  CHECK(s.door(a) == Answer::kGo && s.hold(a, 20) == Answer::kGo);
+  CHECK(s.door(d) == Answer::kGo && s.hold(d, 50) == Answer::kGo);
+  CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  s.end_job(d);
+  CHECK(s.hold(a, 40) == Answer::kGo);  // from here on job c may start beside it
+  s.look_at_doors();
+  CHECK(s.look(b) == Answer::kWaits && s.look(c) == Answer::kWaits);
+  s.end_job(a);
+  CHECK(s.look(b) == Answer::kGo);
+}
+
 // What an iteration that is measured needs may not fit.
 void a_cut_waits_for_what_is_measured() {
   Simulation s(Policy::kZico, kPage, 100);
@@ -335,6 +354,7 @@ int main() {
   nobody_starts_beside_one_that_is_not_trusted();
   memory_comes_before_doors();
   a_door_is_reserved_for_who_was_passed();
+  who_comes_to_have_a_place_goes_first();
   a_cut_waits_for_what_is_measured();
   a_cut_waits_for_what_is_away();
   who_is_away_is_not_counted_but_has_room_to_return();
