@@ -65,7 +65,8 @@ class Heap {
   uint32_t account() const { return account_; }
   // kGone for an arena: its graph may run on any stream.
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
-  bool serves(Stream stream) const { return stream == own_; }
+  // Once its stream is gone another one may have the same handle.
+  bool serves(Stream stream) const { return stream == own_ && !ended(); }
   Stream waits_on() const { return own_; }
   // Its stream is gone, and its graph, if it was one's.
   bool ended() const { return stream() == Fences::kGone && !arena_; }

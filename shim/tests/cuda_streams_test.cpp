@@ -101,6 +101,44 @@ void what_lies_on_the_legacy_stream_is_waited_for() {
   gs_job_end(job);
 }
 
+// A block may live on when its stream is gone, and another stream come to have the same handle.
+// What uses the block there is not what allocated it.
+void a_handle_that_comes_again_is_another_stream() {
+  constexpr uint64_t kBytes = 48 * kMiB;  // of which there is no other in the pool
+  gs_account one = start(), other = start();
+  fake_cuda_run_all();
+  fake_cuda_reuse_handles(1);
+  CUstream old = nullptr, again = nullptr, others = nullptr;
+  auto number = [](CUstream s) { return reinterpret_cast<gs_stream>(s); };
+  driver().check(driver().cuStreamCreate(&old, CU_STREAM_DEFAULT), "cuStreamCreate");
+  void* block = gs_try_alloc(kBytes, 0, one, number(old), 0);
+  CHECK(block);
+  gs_stream_end(number(old));
+  driver().check(driver().cuStreamDestroy_v2(old), "cuStreamDestroy_v2");
+  driver().check(driver().cuStreamCreate(&again, CU_STREAM_DEFAULT), "cuStreamCreate");
+  driver().check(driver().cuStreamCreate(&others, CU_STREAM_DEFAULT), "cuStreamCreate");
+  CHECK(again == old);
+  auto address = reinterpret_cast<uint64_t>(block);
+  CHECK(fake_cuda_launch_write(again, address, kBytes, 7) == 0);
+  CHECK(fake_cuda_launch_read(again, address, kBytes, 7) == 0);
+  CHECK(gs_record_stream(block, number(again)) == 0);
+  CHECK(fake_cuda_hold(again, 1) == 0);
+  gs_free(block, 0, number(again));
+  gs_trim(one);
+  void* theirs = gs_try_alloc(kBytes, 0, other, number(others), 0);
+  CHECK(theirs);
+  CHECK(fake_cuda_launch_write(others, reinterpret_cast<uint64_t>(theirs), kBytes, 8) == 0);
+  fake_cuda_run_all();
+  CHECK(fake_cuda_pending(others) > 0);  // behind what is held
+  CHECK(fake_cuda_hold(again, 0) == 0);
+  fake_cuda_run_all();
+  CHECK(fake_cuda_read_counters().wrong_reads == 0);
+  gs_free(theirs, 0, number(others));
+  gs_job_end(one);
+  gs_job_end(other);
+  fake_cuda_reuse_handles(0);
+}
+
 void what_fails_is_told() {
   gs_account job = start();
   gs_stream stream = gs_side_stream(job, 0);
@@ -123,6 +161,7 @@ int main() {
   each_job_has_its_own();
   a_wait_is_for_the_jobs_own_work();
   what_lies_on_the_legacy_stream_is_waited_for();
+  a_handle_that_comes_again_is_another_stream();
   what_fails_is_told();
   CHECK(gs_check() == 0);
   CHECK(fake_cuda_read_counters().misuses == 0);
