@@ -1,6 +1,7 @@
 #include "fences.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpushare {
 
@@ -34,9 +35,11 @@ void Fences::remove_stream(Stream stream) {
     std::lock_guard lock(a.mutex);
     std::erase_if(a.waited, [&](const auto& w) { return w.first == stream; });
     if (std::erase(a.streams, stream) == 0) continue;
-    for (Closed& c : a.closed)
+    for (Closed& c : a.closed) {
       for (auto& [of, event] : c.events)
         if (of == stream) of = kGone;
+      std::erase(c.late, stream);
+    }
     // Every batch waits for the mark from now on: memory that the stream used may be freed later.
     a.removed.emplace_back(kGone, device_->record(stream));
     count_events(a, 1);
@@ -68,19 +71,40 @@ void Fences::count_events(Account& a, uint64_t n) {
   a.events.fetch_add(n, std::memory_order_relaxed);
 }
 
+// A capture may have begun since it was looked for. What was recorded is a part of it then, and
+// nobody may ask for it, nor wait for it, ever.
+void Fences::record(Account& a, Closed& closed, Stream s) {
+  Event event = device_->record(s);
+  count_events(a, 1);
+  if (device_->capturing(s)) {
+    device_->forget_event(event);
+    closed.late.push_back(s);
+  } else {
+    closed.events.emplace_back(s, event);
+  }
+}
+
+// Whether the batch has all its events: those that came too late for a capture are recorded once
+// that has ended.
+bool Fences::complete(Account& a, Closed& closed) {
+  auto captured = [this](Stream s) { return device_->capturing(s); };
+  if (std::ranges::any_of(closed.late, captured)) return false;
+  for (Stream s : std::exchange(closed.late, {})) record(a, closed, s);
+  return closed.late.empty();
+}
+
 void Fences::close_locked(Account& a) {
   // First the number, then the events: what is freed from here on belongs to the next batch.
   Batch batch = a.open.fetch_add(1, std::memory_order_seq_cst);
   a.bytes.store(0, std::memory_order_relaxed);
-  Closed closed{batch, {}};
-  for (Stream s : a.streams) closed.events.emplace_back(s, device_->record(s));
-  count_events(a, a.streams.size());
+  Closed closed{batch, {}, {}};
+  for (Stream s : a.streams) record(a, closed, s);
   a.closed.push_back(std::move(closed));
 }
 
 // Somebody wants what is in the open batch: batches are too large for how much memory there is.
 void Fences::close_early(Account& a) {
-  if (capturing(a)) throw CaptureUnderWay(static_cast<uint32_t>(&a - of_.data()));
+  if (capturing(a)) throw CaptureUnderWay(number(a));
   close_locked(a);
   counters_.closed_early.fetch_add(1, std::memory_order_relaxed);
   a.closed_in_time = 0;
@@ -101,13 +125,15 @@ void Fences::close(uint32_t account) {
 }
 
 bool Fences::settles(uint32_t account, Batch batch) {
-  if (!asynchronous_ || closed(account, batch)) return true;
+  if (!asynchronous_) return true;
   Account& a = of_[account];
   std::lock_guard lock(a.mutex);
-  if (closed(account, batch)) return true;
-  if (capturing(a)) return false;
-  close_locked(a);
-  return true;
+  if (!closed(account, batch)) {
+    if (capturing(a)) return false;
+    close_locked(a);
+  }
+  Closed* found = oldest_from(a, batch);
+  return !found || complete(a, *found);
 }
 
 void Fences::poll_locked(Account& a) {
@@ -119,6 +145,7 @@ void Fences::poll_locked(Account& a) {
   if (!a.removed.empty()) return;
   while (!a.closed.empty()) {
     Closed& oldest = a.closed.front();
+    if (!complete(a, oldest)) return;
     if (!std::ranges::all_of(oldest.events,
                              [&](const auto& e) { return device_->passed(e.second); }))
       return;
@@ -140,13 +167,20 @@ void Fences::poll_all() {
   for (uint32_t id = 0; id < of_.size(); ++id) poll(id);
 }
 
-// Null if the batch has passed; an open one is closed. A later batch comes after it on every
-// stream, so the oldest one that is not before it will do.
+// Null if the batch has passed. A later batch comes after it on every stream, so the oldest one
+// that is not before it will do.
+Fences::Closed* Fences::oldest_from(Account& a, Batch batch) {
+  auto it = std::ranges::find_if(a.closed, [&](const Closed& c) { return c.batch >= batch; });
+  return it == a.closed.end() ? nullptr : &*it;
+}
+
+// The same of a batch that somebody wants to wait for: an open one is closed.
 const Fences::Closed* Fences::find(Account& a, Batch batch) {
   if (a.open.load(std::memory_order_relaxed) <= batch) close_early(a);
   poll_locked(a);
-  auto it = std::ranges::find_if(a.closed, [&](const Closed& c) { return c.batch >= batch; });
-  return it == a.closed.end() ? nullptr : &*it;
+  Closed* found = oldest_from(a, batch);
+  if (found && !complete(a, *found)) throw CaptureUnderWay(number(a));
+  return found;
 }
 
 uint64_t Fences::wait(Stream waiter, uint32_t account, Batch batch) {

@@ -107,6 +107,7 @@ class Fences {
   struct Closed {
     Batch batch;
     std::vector<std::pair<Stream, Event>> events;
+    std::vector<Stream> late;  // of which it has none yet: a capture had begun there
   };
   struct Account {
     std::mutex mutex;
@@ -123,9 +124,13 @@ class Fences {
   bool capturing(const Account& a) const;
   void count_events(Account& a, uint64_t n);
   void close_locked(Account& a);
+  void record(Account& a, Closed& closed, Stream s);
+  bool complete(Account& a, Closed& closed);
   void close_early(Account& a);
   void poll_locked(Account& a);
+  static Closed* oldest_from(Account& a, Batch batch);
   const Closed* find(Account& a, Batch batch);
+  uint32_t number(const Account& a) const { return static_cast<uint32_t>(&a - of_.data()); }
 
   Device* device_;
   bool asynchronous_;

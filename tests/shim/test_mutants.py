@@ -284,7 +284,7 @@ MUTANTS = [
     ("heap", "kinds.cpp", "&& table->made[ordinal].bytes == bytes", ""),
     ("heap", "trace.cpp", "made_[place[it->second]].persistent = false;", ""),
     ("pool", "device_work.cpp", "std::max(known->batch, batch);", "known->batch;"),
-    ("pool", "fences.cpp", "for (Stream s : a.streams) closed", "if (Stream s = a.streams[0]) closed"),
+    ("pool", "fences.cpp", "for (Stream s : a.streams) record", "if (Stream s = a.streams[0]) record"),
     ("pool", "fences.cpp", "if (a.open.load(std::memory_order_relaxed) <= batch) close_early(a);", ""),
     ("cuda_programs", "device_work.cpp", "a.device_waits += fences_.wait(stream, account, batch);", ";"),
     (
@@ -311,8 +311,8 @@ MUTANTS = [
     (
         "cuda_programs",
         "fences.cpp",
-        "for (Stream s : a.streams) closed",
-        "if (Stream s = a.streams[0]) closed",
+        "for (Stream s : a.streams) record",
+        "if (Stream s = a.streams[0]) record",
     ),
     ("cuda_programs", "fences.cpp", "c.batch >= batch;", "c.batch >= batch - 1;"),
     ("cuda_programs", "fences.cpp", "known->second >= batch) return 0;", "true) return 0;"),
@@ -412,6 +412,12 @@ MUTANTS = [
     ("cuda_saving", "saving.cpp", "found += ends;", "++found;"),
     ("cuda_saving", "saving.cpp", "std::min(budget_pages_, frames_.count())", "budget_pages_"),
     ("cuda_saving", "fences.cpp", "  if (capturing(a)) return false;\n", ""),
+    ("cuda_captures", "fences.cpp", "if (device_->capturing(s)) {", "if (false) {"),
+    ("cuda_captures", "fences.cpp", "      std::erase(c.late, stream);\n", ""),
+    ("cuda_captures", "fences.cpp", "return !found || complete(a, *found);", "return true;"),
+    ("cuda_captures", "fences.cpp", "    if (!complete(a, oldest)) return;\n", ""),
+    ("cuda_captures", "fences.cpp", "if (found && !complete(a, *found)) throw", "if (false) throw"),
+    ("cuda_captures", "fences.cpp", "std::ranges::any_of(closed.late, captured)", "false"),
     ("cuda_saving", "pool.cpp", " && (!on_cpu || own != kNoFrame)) break;", ") break;"),
     ("pool", "pool.cpp", "(!on_cpu || own != kNoFrame)", "!on_cpu"),
     (

@@ -172,8 +172,10 @@ Event CudaDevice::record(Stream stream) {
 bool CudaDevice::capturing(Stream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   Call call(*this);
-  call->cuStreamIsCapturing(stream_of(stream), &status);
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = call->cuStreamIsCapturing(stream_of(stream), &status);
+  // The legacy stream comes after all blocking ones: it has no status while one is captured, and
+  // what is recorded on it would spoil that capture.
+  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 void CudaDevice::forget_event(Event event) {
