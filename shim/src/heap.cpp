@@ -47,6 +47,10 @@ Heap::~Heap() {
     }
     delete r;
   }
+  delete_unused();
+}
+
+void Heap::delete_unused() {
   while (unused_) delete std::exchange(unused_, unused_->next);
 }
 
@@ -276,6 +280,7 @@ void Heap::drop_empty() {
     }
   }
   drop_spare();
+  if (ended()) delete_unused();
   if (arena_) return;
   std::vector<Region*> all = regions_;
   for (Region* r : all)

@@ -196,6 +196,7 @@ class Heap {
   static int list_for(uint64_t granules);
   Block* new_block();
   void delete_block(Block* block);
+  void delete_unused();
 
   Governor* governor_;
   PageMap* map_;

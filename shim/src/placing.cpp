@@ -23,6 +23,10 @@ Heap::Block* Heap::new_block() {
 }
 
 void Heap::delete_block(Block* b) {
+  if (ended()) {  // nothing is allocated any more
+    delete b;
+    return;
+  }
   b->next = unused_;
   unused_ = b;
 }

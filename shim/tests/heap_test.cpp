@@ -2,14 +2,31 @@
 // extent again.
 #include "../src/heap.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <new>
 #include <random>
+#include <vector>
 
 #include "../src/devices/host.h"
 #include "check.h"
 
 using namespace gpushare;
+
+// What the program has on the C++ heap. Each form of operator new that is used ends in this one.
+static int64_t objects = 0;
+void* operator new(size_t bytes) {
+  void* p = malloc(bytes);
+  if (!p) throw std::bad_alloc();
+  ++objects;
+  return p;
+}
+void operator delete(void* p) noexcept {
+  objects -= p != nullptr;
+  free(p);
+}
+void operator delete(void* p, size_t) noexcept { operator delete(p); }
 
 namespace {
 
@@ -213,6 +230,23 @@ void counts_where_blocks_lie() {
   CHECK(a.reserved == 0);
 }
 
+// A script may make a graph for each of many shapes, and drop them: what describes the blocks of
+// one goes with it, also of those that are freed later.
+void nothing_is_left_of_a_graph_that_is_gone() {
+  constexpr int kBlocks = 200, kFew = 10;
+  World w;
+  Heap graph(&w.governor, &w.map, 1, 0, 7, kRegion);
+  auto release = [&](void* p) { CHECK(graph.release(p, w.map.find(w.governor.pool().index(p)))); };
+  std::vector<void*> blocks(kBlocks);
+  int64_t before = objects;
+  for (void*& p : blocks) p = graph.allocate(100'000, false, false).address;
+  CHECK(objects > before + kBlocks / 2);
+  for (int i = 0; i < kBlocks / 2; ++i) release(blocks[i]);
+  graph.dissolve();
+  for (int i = kBlocks / 2; i < kBlocks; ++i) release(blocks[i]);
+  CHECK(objects < before + kFew);
+}
+
 }  // namespace
 
 int main() {
@@ -223,6 +257,7 @@ int main() {
   a_trace_tells_what_remains();
   refuses_what_is_no_block();
   counts_where_blocks_lie();
+  nothing_is_left_of_a_graph_that_is_gone();
   too_much_is_an_error_with_figures();
   printf("heap: ok\n");
 }

@@ -277,6 +277,8 @@ MUTANTS = [
         "  if (arena_) {\n    for (uint32_t p",
         "  if (false) {\n    for (uint32_t p",
     ),
+    ("heap", "placing.cpp", "  if (ended()) {", "  if (false) {"),
+    ("heap", "heap.cpp", "  if (ended()) delete_unused();\n", ""),
     ("heap", "regions.cpp", "last = to > from ? is_left(r->pages[to]) : first;", "last = first;"),
     ("heap", "regions.cpp", "  if (to > from) add(r->pages[to]);\n", ""),
     ("heap", "regions.cpp", "    page.held = true;\n", ""),
