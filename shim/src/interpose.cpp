@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "../include/gpushare.h"
-#include "runtime.h"
+#include "api.h"
 #include "torch_symbols.h"
 
 using gpushare::in_torch;
@@ -47,7 +47,7 @@ static bool grad_mode() {
 namespace sequence_number {
 GS_EXPORT uint64_t get_and_increment() {
   if (!graph_seen.load(std::memory_order_relaxed)) graph_seen = true;
-  gpushare::Runtime* r = gpushare::runtime();
+  gpushare::Runtime* r = gpushare::active();  // a forked child has nobody to open its locks
   if (uint32_t account = gpushare::thread_state.account; account && r)
     r->governor().note_graph(account, grad_mode);
   using Real = uint64_t (*)();

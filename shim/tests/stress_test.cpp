@@ -10,12 +10,18 @@
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "../include/gpushare.h"
 #include "../src/clock.h"
+#include "../src/runtime.h"
 #include "check.h"
+
+namespace at::sequence_number {
+uint64_t get_and_increment();  // the shim's; see interpose.cpp
+}
 
 namespace {
 
@@ -139,6 +145,29 @@ class Worker {
   uint64_t live_ = 0;
 };
 
+// Another thread may have had a lock in hand when a child was made, which nobody opens there: what
+// torch tells of a child's graph is not told to the job.
+void a_child_tells_nothing_of_its_graph() {
+  gs_account job = gs_job_begin(0, 0);
+  CHECK(job > 0);
+  gs_thread_enter(job, nullptr);
+  auto marks = [job] {
+    try {
+      at::sequence_number::get_and_increment();
+      CHECK(false);
+    } catch (const std::runtime_error&) {  // there is no torch here
+    }
+    return !gpushare::runtime()->governor().account(static_cast<uint32_t>(job)).setting_up;
+  };
+  pid_t child = fork();
+  if (child == 0) _exit(marks() ? 1 : 0);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(marks());
+  gs_thread_leave();
+  gs_job_end(job);
+}
+
 }  // namespace
 
 int main() {
@@ -165,6 +194,7 @@ int main() {
   for (auto& t : threads) t.join();
   mailbox.clear();
   for (int job = 1; job <= kJobs; ++job) gs_trim(job);
+  a_child_tells_nothing_of_its_graph();
   CHECK(gs_check() == 0);
   CHECK(gs_pool_get(pool) == 0 && pool[0] == 0);
   printf("stress: %llu iterations, %llu forks, %llu freed by others, %llu refusals, %llu walks\n",
