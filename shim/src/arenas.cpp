@@ -111,41 +111,47 @@ bool none_used_elsewhere(const Account& a, const std::vector<Heap*>& heaps) {
     return std::ranges::count(heaps, entry.second.span->heap) > 0;
   });
 }
+
+Heap* heap_of(const std::vector<Heap*>& heaps, const gs_arena_block& block) {
+  for (Heap* heap : heaps)
+    if (heap->serves(block.stream)) return heap;
+  throw DeviceFailure("gpushare: the memory pool of this CUDA graph is gone");
+}
 }  // namespace
 
-// Blocks that other streams use too are freed as a script would, and waited for on the device.
-void Runtime::free_used_elsewhere(Account& a, const std::vector<Heap*>& heaps) {
-  {
-    std::lock_guard lock(a.heaps);
-    if (none_used_elsewhere(a, heaps)) return;
-    if (a.captures.load(std::memory_order_relaxed))
-      throw DeviceFailure(
-          "gpushare: blocks of a CUDA graph that other streams use can't be set back while the job "
-          "captures another graph");
-    for (auto& [address, use] : a.used_elsewhere)
-      if (std::ranges::count(heaps, use.span->heap)) use.span->heap->defer(address, use);
-  }
-  reclaim(governor_, a, true);
+// Blocks that other streams use too are freed as a script would; whether there are any.
+bool Runtime::free_used_elsewhere(Account& a, const std::vector<Heap*>& heaps) {
+  std::lock_guard lock(a.heaps);
+  if (none_used_elsewhere(a, heaps)) return false;
+  if (a.captures.load(std::memory_order_relaxed))
+    throw DeviceFailure(
+        "gpushare: blocks of a CUDA graph that other streams use can't be set back while the job "
+        "captures another graph");
+  for (auto& [address, use] : a.used_elsewhere)
+    if (std::ranges::count(heaps, use.span->heap)) use.span->heap->defer(address, use);
+  return true;
 }
 
 void Runtime::restore_arena(uint32_t account, uint32_t arena,
                             const std::vector<gs_arena_block>& blocks) {
   Account& a = governor_.account(account);
-  std::lock_guard all(heaps_mutex_);
+  std::unique_lock all(heaps_mutex_);
   std::vector<Heap*> heaps = heaps_of(account, arena);
-  auto heap_of = [&](const gs_arena_block& block) {
-    for (Heap* heap : heaps)
-      if (heap->serves(block.stream)) return heap;
-    throw DeviceFailure("gpushare: the memory pool of this CUDA graph is gone");
-  };
-  for (const gs_arena_block& block : blocks) heap_of(block);
-  free_used_elsewhere(a, heaps);
+  for (const gs_arena_block& block : blocks) heap_of(heaps, block);
+  if (free_used_elsewhere(a, heaps)) {
+    all.unlock();  // other jobs may want it while the device is waited for
+    finish_in_arenas(governor_, a);
+    reclaim(governor_, a, false);
+    all.lock();
+    heaps = heaps_of(account, arena);
+    for (const gs_arena_block& block : blocks) heap_of(heaps, block);
+  }
   std::vector<gs_arena_block> before;
   std::lock_guard lock(a.heaps);
   if (!none_used_elsewhere(a, heaps))
     throw DeviceFailure("gpushare: a block of a CUDA graph came into use elsewhere meanwhile");
   for (Heap* heap : heaps) heap->list_used(before), heap->release_used();
-  for (const gs_arena_block& block : blocks) heap_of(block)->retake(block);
+  for (const gs_arena_block& block : blocks) heap_of(heaps, block)->retake(block);
   note_restored(a, before, blocks);
 }
 

@@ -155,6 +155,25 @@ void Heap::dissolve() {
   drop_empty();
 }
 
+void finish_in_arenas(Governor& governor, Account& a) {
+  if (a.foreign_freed.load(std::memory_order_relaxed) == 0) return;
+  if (a.captures.load(std::memory_order_relaxed)) return;  // nothing is reclaimed then
+  Batch latest = 0;
+  {
+    std::lock_guard lock(a.heaps);
+    for (const auto& [address, u] : a.used_elsewhere)
+      if (u.span->heap->is_arena()) latest = std::max(latest, u.freed);
+  }
+  if (latest == 0) return;
+  GilReleased released;
+  a.cpu_waits += governor.fences().finish(a.id, latest);
+}
+
+bool Heap::reclaim_all() {
+  finish_in_arenas(*governor_, counts_);
+  return reclaim(true);
+}
+
 bool reclaim(Governor& governor, Account& a, bool wait) {
   if (a.foreign_freed.load(std::memory_order_relaxed) == 0) return false;
   if (a.captures.load(std::memory_order_relaxed))
@@ -173,11 +192,11 @@ bool reclaim(Governor& governor, Account& a, bool wait) {
     std::lock_guard lock(a.heaps);
     for (const auto& [address, u] : a.used_elsewhere) {
       if (!u.freed) continue;
-      // What was on a stream that is gone is not used there again, and who gets the pages waits. A
-      // graph's blocks go to the next capture, or pool, of its own stream, which waits for nothing.
+      // What was on a stream that is gone is not used there again, and who gets the pages waits.
+      // What a graph gets it may use on any stream, so no wait of one is enough.
       Stream own = u.span->heap->waits_on();
       bool free = u.span->heap->ended() || fences.passed(a.id, u.freed);
-      if (!free && !wait) continue;
+      if (!free && (!wait || u.span->heap->is_arena())) continue;
       chosen.push_back({address, u.span, u.freed});
       if (free) continue;
       latest = std::max(latest, u.freed);

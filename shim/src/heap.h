@@ -46,9 +46,12 @@ class PageMap {
 };
 
 // Blocks of the account that were freed while other streams used them become free: those whose uses
-// have ended; with `wait` all, after the streams of their heaps were made to wait for the uses.
-// False if there was none. May throw DeviceFailure with `wait`.
+// have ended; with `wait` all but those of arenas, after the streams of their heaps were made to
+// wait for the uses. False if there was none. May throw DeviceFailure with `wait`.
 bool reclaim(Governor& governor, Account& account, bool wait);
+// The CPU waits for the uses of those in arenas, with no lock in hand, so that they can be
+// reclaimed. May throw DeviceFailure.
+void finish_in_arenas(Governor& governor, Account& account);
 
 class Heap {
  public:
@@ -68,6 +71,7 @@ class Heap {
   // Once its stream is gone another one may have the same handle.
   bool serves(Stream stream) const { return stream == own_ && !ended(); }
   Stream waits_on() const { return own_; }
+  bool is_arena() const { return arena_.load(std::memory_order_relaxed); }
   // Its stream is gone, and its graph, if it was one's.
   bool ended() const { return stream() == Fences::kGone && !arena_; }
   struct Allocation {
@@ -145,6 +149,7 @@ class Heap {
   void retake_small(Region* region, const gs_arena_block& block);
   static Slab* new_slab(int size_class);
   void use_small(Slab* slab, uint32_t index);
+  bool reclaim_all();
   bool reclaim(bool wait) { return gpushare::reclaim(*governor_, counts_, wait); }
   gs_use use_of(const void* address) const;
   gs_piece piece(const char* address, uint64_t bytes, uint64_t asked) const;

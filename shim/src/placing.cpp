@@ -228,7 +228,7 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
     elsewhere = false;
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
-      if (reclaim(true)) continue;
+      if (reclaim_all()) continue;
       governor_->charge(account_, missing.count - charged, no_wait, bytes);
     } catch (...) {
       if (charged) governor_->uncharge(account_, charged);

@@ -70,7 +70,7 @@ class Runtime {
   Heap& find_heap(uint32_t account, Stream stream, uint32_t arena);
   std::set<uint32_t> arenas(uint32_t account);
   std::vector<Heap*> heaps_of(uint32_t account, uint32_t arena);
-  void free_used_elsewhere(Account& a, const std::vector<Heap*>& heaps);
+  bool free_used_elsewhere(Account& a, const std::vector<Heap*>& heaps);
   void note_restored(Account& a, const std::vector<gs_arena_block>& freed,
                      const std::vector<gs_arena_block>& made);
   bool will_persist(Account& a, uint64_t bytes) const;
