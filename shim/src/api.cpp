@@ -104,6 +104,9 @@ int gs_start(const gs_config* c) {
   auto* r = new Runtime(*c, device, telemetry);
   if (!r->governor().pool().reserved())
     return fail("the address space of the pool can't be reserved (is vm.overcommit_memory 2?)");
+  r->governor().has_entered = [](uint32_t id) {
+    return thread_state.entered && thread_state.account == id;
+  };
   if (c->log_fd >= 0) r->governor().log().start(c->log_fd);
   if (c->debug_memory) r->bad_frees().start();
   telemetry->header(kPageBytes, c->page_bytes);

@@ -32,12 +32,15 @@ void Governor::stop_for_fork(uint32_t id) {
   Lock lock(mutex_);
   Account& a = accounts_[id];
   if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
+  uint32_t more = !has_entered(id);
+  a.threads += more;
   ++a.waiting_threads, ++a.woken;  // it is not asleep: what leaves meanwhile is to come back
   Waiter w = begin_other_wait(a, 0, {kForking, parked_for_});
   parked_changed_.notify_all();
   parked_changed_.wait(lock, [&] { return (!parked_for_ || a.cancelled) && !a.away; });
   end_other_wait(w);
   --a.waiting_threads, --a.woken;
+  a.threads -= more;
 }
 
 // What the job waits is no part of its iteration's time, if nothing of it computes meanwhile.

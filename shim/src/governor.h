@@ -162,6 +162,11 @@ class Governor : private Judge {
   std::chrono::nanoseconds between_forks = std::chrono::milliseconds(5);  // set before any
   std::chrono::nanoseconds longest_forks = std::chrono::milliseconds(250);
 
+  // Whether the calling thread is one that has entered for the account. Others (torch's own, or an
+  // extension's) come with a stream of the job; while one of them waits it is counted as the job's,
+  // or it would be taken for another one, which computes. To be set before there are any.
+  bool (*has_entered)(uint32_t id) = [](uint32_t) { return true; };
+
   // Does something to the job's memory, if that is there; it does not leave meanwhile.
   void unless_copied_out(uint32_t id, const std::function<void()>& act);
   // Every few milliseconds, by the sampler: publishes telemetry and resolves a wedge.

@@ -99,6 +99,8 @@ void Governor::note_wait(Waiter& w, uint64_t now_ns) {
 // it.
 void Governor::sleep(Waiter& w, Lock& lock) {
   Account& a = accounts_[w.id];
+  uint32_t more = !has_entered(w.id);
+  a.threads += more;
   ++a.waiting_threads;
   ++sleepers_;
   parked_changed_.notify_all();
@@ -120,6 +122,7 @@ void Governor::sleep(Waiter& w, Lock& lock) {
   }
   --sleepers_;
   lock.lock();
+  a.threads -= more;
 }
 
 // Lets a waiter go on. From here on it counts as running, though its thread has yet to wake.

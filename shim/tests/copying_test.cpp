@@ -74,6 +74,23 @@ void a_second_thread(Governor& governor, uint32_t id) { governor.thread_enters(i
 // Of torch's own threads, that computes with what the job holds.
 void a_task(Governor& governor, uint32_t id) { governor.account(id).tasks = 1; }
 
+// Torch's or an extension's thread waits for a job whose own one computes.
+void a_thread_that_has_not_entered_is_no_other_one() {
+  Wedge wedge;
+  Governor& governor = wedge.w.governor;
+  governor.has_entered = [](uint32_t) { return false; };
+  wedge.both_ask(10);
+  std::this_thread::sleep_for(milliseconds(300));  // it would have left after thirty
+  for (uint32_t id : {1u, 2u}) {
+    CHECK(wedge.w.telemetry.slot(id, kCopiesOut) == 0);
+    governor.inspect(id, [](const Account& a) { CHECK(a.threads == a.waiting_threads + 1); });
+  }
+  for (uint32_t id : {1u, 2u}) governor.cancel(id);
+  wedge.join();
+  for (uint32_t id : {1u, 2u})
+    governor.inspect(id, [](const Account& a) { CHECK(a.threads == 1); });
+}
+
 // Its second thread wakes while the job is away, and goes on when it is back.
 void a_second_thread_that_rests_lets_a_job_leave() {
   Wedge wedge;
@@ -393,6 +410,7 @@ int main() {
   all_outgrow_their_claims(4);
   two_that_outgrow_their_claims_at_once();
   for (int n = 0; n < 5; ++n) who_left_in_its_iteration_comes_back_first();
+  a_thread_that_has_not_entered_is_no_other_one();
   what_keeps_jobs_in(a_second_thread);
   a_second_thread_that_rests_lets_a_job_leave();
   who_needs_a_thread_that_is_away_makes_room();

@@ -190,6 +190,26 @@ void a_fork_stops_a_set_up() {
   t.join();
 }
 
+// Nor does the job stand still while a thread stops that has not entered: its own one computes.
+void a_thread_that_has_not_entered_stops_too() {
+  World w(Policy::kZico, 64);
+  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+  w.governor.has_entered = [](uint32_t) { return false; };
+  w.governor.thread_enters(2);
+  CHECK(w.governor.park_others(1, 5000000000));
+  std::thread t([&] { w.governor.stop_for_fork(2); });
+  auto threads = [&] {
+    uint32_t all = 0, waiting = 0;
+    w.governor.inspect(2, [&](const Account& a) { all = a.threads, waiting = a.waiting_threads; });
+    return std::pair(all, waiting);
+  };
+  while (threads().second == 0) std::this_thread::yield();
+  CHECK(threads().first == 2);
+  w.governor.unpark_others(1);
+  t.join();
+  CHECK(threads() == std::pair(1u, 0u));
+}
+
 // It waits twice: for the lock of imports, and for the other one, which is setting up. `computes`:
 // another thread of the job does meanwhile.
 void a_wait_to_fork_is_no_part_of_the_iteration(bool computes) {
@@ -331,6 +351,7 @@ int main() {
   another_one_may_fork_at_once();
   who_forks_all_the_time_lets_the_others_go_on();
   a_fork_stops_a_set_up();
+  a_thread_that_has_not_entered_stops_too();
   for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
   a_fork_does_not_wait_for_who_sleeps();
   for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
