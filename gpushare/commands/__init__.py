@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import errno
+import os
 import sys
 
 import click
 
 from gpushare import __version__
-from gpushare.commands import common
+from gpushare.commands import common, streams
 from gpushare.commands.budget import budget
 from gpushare.commands.plan import plan
 from gpushare.commands.profile import profile
@@ -29,13 +30,18 @@ cli.add_command(plan)
 cli.add_command(budget)
 
 
+# Of a write: the disk is full, the reader has gone, the terminal has, a limit of sizes is reached.
+_TAKES_NO_MORE = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EFBIG, errno.EDQUOT)
+
+
 def main() -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a job may write what the terminal can't show
+    streams.open_closed()
+    streams.show_anything()
     code = _run()
     common.let_go()
+    if sys.flags.inspect:  # PYTHONINSPECT is for scripts: here python would show the exit itself as an error
+        os._exit(code)
     sys.exit(code)
 
 
@@ -53,3 +59,8 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         common.say("interrupted")
         return 130
+    except OSError as error:
+        if error.errno not in _TAKES_NO_MORE:
+            raise
+        common.say(f"what is asked for could not be written: {error.strerror}")
+        return 2
