@@ -60,14 +60,23 @@ class _Stream(io.TextIOBase):
 
 
 def job_output(descriptor: int, errors: str) -> TextIO:
-    """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line."""
+    """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line.
+
+    The encoding is what the interpreter has chosen for the host, by the locale, PYTHONIOENCODING or PYTHONUTF8; and so
+    is what becomes of a character that it lacks, unless `errors` is more lenient than "strict": stderr has its own.
+    """
+    chosen = _host["stdout"]
     raw = os.fdopen(descriptor, "wb")
-    return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, line_buffering=True)
+    errors = str(chosen.errors) if errors == "strict" else errors
+    return io.TextIOWrapper(raw, encoding=chosen.encoding, errors=errors, line_buffering=True)
 
 
 def job_input(alone: bool) -> TextIO:
     """The only job reads the terminal; of several, each sees end-of-file."""
-    return sys.__stdin__ if alone and sys.__stdin__ else open(os.devnull, encoding="utf-8")
+    chosen = sys.__stdin__
+    if chosen is None:
+        return open(os.devnull, encoding="utf-8")
+    return chosen if alone else open(os.devnull, encoding=chosen.encoding, errors=chosen.errors)
 
 
 def host_stream(name: str) -> TextIO:
