@@ -20,7 +20,7 @@ def open_closed() -> None:
             # The lowest free number is this one, as those below are open by now.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
-            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w", closefd=False))
+            setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w", closefd=False))
 
 
 def show_anything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import signal
 import sys
 import traceback
 import types
@@ -14,6 +15,8 @@ from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
 LOST_OUTPUT = 120  # python's exit code when stdout could not be flushed
+_NO_C_LONG = 0xFF
+_INTERRUPTED = 128 + signal.SIGINT  # as a shell tells it: the interpreter ends itself by the signal
 
 
 def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
@@ -52,16 +55,25 @@ def exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     if isinstance(error.code, int):
-        return error.code & 0xFF
-    _say(error.code)
+        # For what no C long holds the interpreter takes -1.
+        return error.code & 0xFF if -sys.maxsize - 1 <= error.code <= sys.maxsize else _NO_C_LONG
+    _say_last(error.code)
     return 1
 
 
 def report(error: BaseException) -> int | None:
-    """Give it to `sys.excepthook`; the code with which the hook exits, if it does.
+    """Give it to `sys.excepthook`; the exit code, if that is another one than 1: the hook exits with it, or nobody has
+    caught a KeyboardInterrupt.
 
     :raises HardExit: the hook calls `os._exit`.
     """
+    code = _told_to_hook(error)
+    if code is None and type(error) is KeyboardInterrupt:  # of its kin the interpreter makes nothing special
+        return _INTERRUPTED
+    return code
+
+
+def _told_to_hook(error: BaseException) -> int | None:
     hook: Any = sys.excepthook
     if hook is sys.__excepthook__:
         _print_exception(error)
@@ -97,3 +109,16 @@ def _print_exception(error: BaseException) -> None:
 def _say(text: object) -> None:
     if sys.stderr is not None:
         print(text, file=sys.stderr)
+
+
+def _say_last(text: object) -> None:
+    """The message of a `sys.exit`. Where it can't be made or written, only its line ends."""
+    if sys.stderr is None:
+        return
+    for part in (text, "\n"):
+        try:
+            sys.stderr.write(str(part))
+        except HardExit:
+            raise
+        except BaseException:  # whatever it is, the interpreter drops it here
+            continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import sys
 import threading
@@ -71,13 +72,26 @@ def end_process(code: int) -> NoReturn:
     _hard_exit(code & 0xFF)
 
 
-def _exit_now(code: int) -> None:
+def _exit_now(status: int) -> None:
     job = context.current()
     if job is None or not context.in_host():
-        _hard_exit(code)
-    else:
-        job.note(f"{job.name} called os._exit({code}): only this job ends")
-        end_job(job, code)
+        _hard_exit(status)
+        return
+    code = _c_int(status)
+    job.note(f"{job.name} called os._exit({code}): only this job ends")
+    end_job(job, code & 0xFF)  # of which the system keeps no more
+
+
+def _c_int(status: int) -> int:
+    """As `os._exit` reads it.
+
+    :raises TypeError: it is no integer.
+    :raises OverflowError: it is too large for one.
+    """
+    code = operator.index(status)
+    if not -(1 << 31) <= code < 1 << 31:
+        raise OverflowError("Python int too large to convert to C int")
+    return code
 
 
 def _run_finalizers(job: context.JobContext) -> None:
