@@ -45,7 +45,8 @@ def write(path: Path, found: Iterable[Wait], names: Sequence[str], start_ns: int
     :raises OSError: the file can't be written.
     """
     lines = [_COLUMNS, *(_line(wait, names, start_ns) for wait in found)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # A job has its name from its script's, whose bytes may be no UTF-8.
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
 
 
 def _line(wait: Wait, names: Sequence[str], start_ns: int) -> str:
