@@ -66,12 +66,22 @@ def is_profile(path: Path) -> bool:
         return False
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the working directory has been removed, and torch's libraries do not load in such a one: go to another one"
+        ) from None
+
+
 def parse_job(text: str, cwd: Path | None = None) -> JobSpec:
     """Read a JOB: a script's path or a command line such as "train.py --lr 0.1" or "-m package.train".
 
     :raises UsageError: it is empty or its quotes don't match.
     """
-    cwd = cwd or Path.cwd()
+    here = _here()  # the host begins there, wherever its jobs do
+    cwd = cwd or here
     try:
         words = [text] if is_file(cwd / text) else shlex.split(text)
         command = shlex.join(words) if len(words) == 1 else text  # to be read without the file, too

@@ -15,7 +15,7 @@ from gpushare.commands.interrupts import Interrupts
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, JobSpec
 from gpushare.launcher import devices, restart, trace
-from gpushare.launcher.logs import Logs, run_directory
+from gpushare.launcher.logs import Logs, hold, run_directory
 from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run, RunScreen
 from gpushare.profiles import Profile, store
@@ -116,8 +116,10 @@ def run(
         device=on,
         shared_packages=shared_packages,
     )
+    into = log_dir or run_directory()
+    hold(into)
     log = trace.begin(trace_file, plan)
-    logs = Logs(log_dir or run_directory(), [s.name for s in specs])
+    logs = Logs(into, [s.name for s in specs])
     console = common.Console()
     shown = console if (sys.stdout.isatty() if live is None else live) else None
     screen = _screen(plan, shown)
@@ -169,6 +171,7 @@ def _restarting(
 
     def again(plan: RunPlan, number: int) -> Run:
         which = f"restart-{number}"
+        hold(logs.directory / which)
         into = Logs(logs.directory / which, [s.name for s in plan.jobs])
         screen = _screen(plan, shown)
         log = None

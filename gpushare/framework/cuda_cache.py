@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gpushare import places
 from gpushare.framework.cuda_toolchain import BridgeError
 
 LIMIT_S = 300.0  # of a compilation; it takes a few seconds
@@ -17,8 +18,7 @@ LIMIT_S = 300.0  # of a compilation; it takes a few seconds
 
 def folder() -> Path:
     """`$XDG_CACHE_HOME/gpushare/bridge`."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "gpushare" / "bridge"
+    return places.base("XDG_CACHE_HOME", ".cache") / "gpushare" / "bridge"
 
 
 def key(sources: Iterable[Path], build: Mapping[str, str]) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from gpushare import places
 from gpushare.errors import UsageError
 from gpushare.launcher import explain
 
 
 def run_directory() -> Path:
     """A new name under `$XDG_STATE_HOME/gpushare`."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    state = places.base("XDG_STATE_HOME", ".local/state")
     now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path(state) / "gpushare" / f"run-{now}-{os.getpid()}"
+    return state / "gpushare" / f"run-{now}-{os.getpid()}"
 
 
 _HOST = "host.log"
@@ -36,6 +38,32 @@ def _others(directory: Path, names: Sequence[str]) -> list[str]:
     return sorted(
         name for name in found if (name.endswith(_KINDS) or name.startswith("restart-")) and name not in own
     )
+
+
+def hold(directory: Path) -> int:
+    """Keep every other run from writing its logs there, until this process ends or who gets the descriptor closes it.
+
+    :raises UsageError: another one does, or the directory can't be made.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _no_logs(directory, error) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UsageError(
+            f"another run that is under way writes its logs to {directory}: give this one another --log-dir, or wait"
+        ) from None
+    except OSError:  # not every file system has locks
+        pass
+    return descriptor
+
+
+def _no_logs(directory: Path, error: OSError) -> UsageError:
+    return UsageError(f"the log directory {directory} can't be written to: {error}")
 
 
 class Logs:
@@ -66,7 +94,7 @@ class Logs:
                 for stream in ("out", "err")
             }
         except OSError as error:
-            raise UsageError(f"the log directory {directory} can't be written to: {error}") from None
+            raise _no_logs(directory, error) from None
 
     def write(self, name: str, stream: str, data: bytes) -> str | None:
         """Append; what went wrong, once per file, if the disk does not take it."""

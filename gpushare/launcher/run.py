@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import resource
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from gpushare.errors import UsageError
 from gpushare.launcher import deaths, explain, results
 from gpushare.launcher.budget import BudgetQuestions
 from gpushare.launcher.host_process import HostProcess
@@ -44,6 +47,21 @@ class RunScreen(Screen, Protocol):
         """Nothing follows but the summary."""
 
 
+def _telemetry_memory() -> int:
+    memory = os.memfd_create("gpushare-telemetry")
+    try:
+        os.ftruncate(memory, layout.TOTAL_BYTES)
+    except OSError as error:
+        os.close(memory)
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        limit = f", and no file may have more than {most} (ulimit -f)" if error.errno == errno.EFBIG else ""
+        raise UsageError(
+            f"what the host tells of itself takes {layout.TOTAL_BYTES} bytes of memory, which can't be had: "
+            f"{error.strerror}{limit}"
+        ) from None
+    return memory
+
+
 class Run:
     """Carries out a plan. `profiles` and `results` are filled as the host tells.
 
@@ -67,8 +85,7 @@ class Run:
         self._screen = screen
         self._trace = trace
         self._waits = explain.begin() if plan.explain else None
-        self._memory = os.memfd_create("gpushare-telemetry")
-        os.ftruncate(self._memory, layout.TOTAL_BYTES)
+        self._memory = _telemetry_memory()
         self.telemetry = Telemetry(self._memory)
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None

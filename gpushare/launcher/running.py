@@ -9,31 +9,18 @@ import contextlib
 import json
 import os
 import socket
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpushare import places
 from gpushare.errors import UsageError
 
 _ANSWER_WITHIN_S = 15.0
 _LONGEST_QUESTION = 64 << 10
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def folder() -> Path:
-    """A folder of the user's among the temporary files: it is the same from every login, and outlasts them.
-
-    :raises OSError: it can't be made, or it is someone else's.
-    """
-    path = Path(tempfile.gettempdir()) / f"gpushare-{os.getuid()}"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077 or not path.is_dir():
-        raise PermissionError(f"{path} is not a folder of yours alone")
-    return path
 
 
 class Listener:
@@ -44,7 +31,7 @@ class Listener:
         self._path: Path | None = None
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            path = folder() / f"{os.getpid()}.sock"
+            path = places.of_mine() / f"{os.getpid()}.sock"
             path.unlink(missing_ok=True)  # of a process that had our number
             self._socket.bind(str(path))
             self._socket.listen()
@@ -78,7 +65,7 @@ def processes() -> list[int]:
     """Numbers of the runs that are under way; what dead ones left behind is removed."""
     found = []
     try:
-        paths = sorted(folder().glob("*.sock"))
+        paths = sorted(places.of_mine().glob("*.sock"))
     except OSError:
         return []
     for path in paths:
@@ -104,7 +91,7 @@ def ask(process: int, question: dict[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_ANSWER_WITHIN_S)
         try:
-            connection.connect(str(folder() / f"{process}.sock"))
+            connection.connect(str(places.of_mine() / f"{process}.sock"))
             connection.sendall((json.dumps(question) + "\n").encode())
             answer: dict[str, Any] = json.loads(connection.makefile("r", encoding="utf-8").readline())
         except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from gpushare import places
 from gpushare.errors import GpushareError, UsageError
 from gpushare.jobs import JobSpec
 from gpushare.profiles.profile import Profile
@@ -20,8 +21,7 @@ class ProfileError(GpushareError):
 
 def directory() -> Path:
     """`$XDG_CACHE_HOME/gpushare/profiles`."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "gpushare" / "profiles"
+    return places.base("XDG_CACHE_HOME", ".cache") / "gpushare" / "profiles"
 
 
 def key_for(spec: JobSpec, device: str) -> str | None:
@@ -70,9 +70,9 @@ def save(key: str | None, profile: Profile) -> Path:
         raise ProfileError("what the job runs can't be told from a source file")
     if wrong := profile.what_is_wrong():
         raise ProfileError(wrong)
-    path = directory() / f"{key}.json"
     try:
+        path = directory() / f"{key}.json"
         profile.save(path)
-    except OSError as error:
+    except (OSError, UsageError) as error:
         raise ProfileError(str(error)) from None
     return path

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TRAIN, Run, environment
+from conftest import TRAIN, Run, console, environment
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +142,14 @@ def test_what_has_no_profile(
     assert done.stdout == ""
 
 
+WAITS = """
+import pathlib, time
+print("begun", flush=True)
+while not pathlib.Path("over").exists():
+    time.sleep(0.01)
+"""
+
+
 def limited_files(*arguments: str, folder: Path, most: int) -> subprocess.CompletedProcess[str]:
     """The console script where no file may grow beyond `most` bytes: a disk that is full from there on."""
     command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
@@ -164,6 +172,45 @@ def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
     assert done.stderr.count("is incomplete from here on: File too large") == 1
     assert (tmp_path / "logs" / "talks.out").stat().st_size == most
     assert done.stdout.count("talks | x") == 200_000
+
+
+def test_a_limit_below_what_a_run_itself_needs_is_told(tmp_path: Path) -> None:
+    done = limited_files("train.py 5", folder=tmp_path, most=100 << 10)
+    assert done.returncode == 2, done.stderr
+    assert "File too large, and no file may have more than 102400 (ulimit -f)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_working_directory_that_has_been_removed_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *console(), "run", str(tmp_path / "train.py 5")]
+    done = subprocess.run(
+        command, cwd=gone, env=environment(tmp_path), text=True, capture_output=True, timeout=60
+    )
+    assert done.returncode == 2 and "the working directory has been removed" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_runs_do_not_write_to_one_log_directory(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS)
+    first = subprocess.Popen(
+        [*console(), "run", "waits.py", "--log-dir", "logs"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert first.stdout and first.stdout.readline() == b"waits | begun\n"
+        second = gpushare("run", "train.py 5", "--log-dir", "logs")
+    finally:
+        (tmp_path / "over").touch()
+        first.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "another run that is under way writes its logs to logs" in second.stderr
+    assert (tmp_path / "logs" / "waits.out").read_text() == "begun\n"
+    assert gpushare("run", "train.py 5", "--log-dir", "logs").returncode == 0  # nobody has it any more
 
 
 def test_a_stdout_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:

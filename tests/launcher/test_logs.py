@@ -1,8 +1,12 @@
 """The directory that keeps what jobs wrote, when it is used again."""
 
+import os
 from pathlib import Path
 
-from gpushare.launcher.logs import Logs
+import pytest
+
+from gpushare.errors import UsageError
+from gpushare.launcher.logs import Logs, hold
 
 
 def test_what_a_run_before_has_left_of_others_is_told(tmp_path: Path) -> None:
@@ -21,3 +25,17 @@ def test_what_a_run_before_has_left_of_others_is_told(tmp_path: Path) -> None:
     left = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
     kept = {name: "old" for name in ("b.out", "b.err", "b.alloc", "notes.txt")}
     assert left == {**kept, "a.out": "", "a.err": "", "host.log": ""}  # of its own jobs nothing that is old
+
+
+def test_a_directory_is_one_runs_at_a_time(tmp_path: Path) -> None:
+    held = hold(tmp_path / "new")
+    with pytest.raises(UsageError, match=r"another run that is under way writes its logs to .*new"):
+        hold(tmp_path / "new")
+    os.close(hold(tmp_path / "other"))
+    os.close(held)
+    os.close(hold(tmp_path / "new"))
+
+
+def test_a_directory_that_can_not_be_made_is_told() -> None:
+    with pytest.raises(UsageError, match="the log directory /proc/none can't be written to"):
+        hold(Path("/proc/none"))
