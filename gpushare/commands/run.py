@@ -14,7 +14,7 @@ from gpushare.commands import common, reports
 from gpushare.commands.interrupts import Interrupts
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, JobSpec
-from gpushare.launcher import devices, restart, trace
+from gpushare.launcher import devices, open_files, restart, trace
 from gpushare.launcher.logs import Logs, hold, run_directory
 from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run, RunScreen
@@ -115,6 +115,7 @@ def run(
         debug_memory=debug_memory,
         device=on,
         shared_packages=shared_packages,
+        open_files=open_files.make_room(len(specs)),
     )
     into = log_dir or run_directory()
     hold(into)

@@ -128,12 +128,14 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.isolation import ownership, patches
+    from gpushare.isolation import open_files, ownership, patches
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
     iterations.install(cuda_run_ahead.mark, *stop)
     ownership.share(start["shared_packages"])
+    if start["open_files"] is not None:
+        open_files.show(start["open_files"])
     parts.install()
     if len(start["jobs"]) > 1:
         sys.setswitchinterval(GIL_TURN_S)

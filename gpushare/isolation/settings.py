@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, switch
+from gpushare.isolation import context, open_files, switch
 from gpushare.isolation.switch import Switch
 
 # What a person calls it, its module, the setter, how to read it.
@@ -21,7 +21,7 @@ _SETTINGS: tuple[tuple[str, Any, str, Any], ...] = (
     ("the timeout of sockets", socket, "setdefaulttimeout", socket.getdefaulttimeout),
 )
 _switches: list[Switch] = []
-_set_limit, _set_locale = resource.setrlimit, locale.setlocale
+_set_locale = locale.setlocale
 
 
 def _apply(function: Any, arguments: tuple[Any, ...]) -> None:
@@ -32,14 +32,16 @@ def _limit_switches() -> dict[int, Switch]:
     names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
     numbers = {getattr(resource, name): name for name in names}
     return {
-        number: Switch(f"the limit {name}", partial(_set_limit, number), partial(resource.getrlimit, number))
+        number: Switch(
+            f"the limit {name}", partial(open_files.set_limit, number), partial(open_files.get_limit, number)
+        )
         for number, name in numbers.items()
     }
 
 
 def _raises_only(number: int, limits: tuple[int, int]) -> bool:
     """More open files, say: that takes nothing from anybody."""
-    now, wanted = resource.getrlimit(number)[0], limits[0]
+    now, wanted = open_files.get_limit(number)[0], limits[0]
     return wanted == resource.RLIM_INFINITY or (now != resource.RLIM_INFINITY and wanted >= now)
 
 
@@ -48,7 +50,7 @@ _limits: dict[int, Switch] = {}
 
 def _setrlimit(number: int, limits: tuple[int, int], /) -> None:
     if number not in _limits or _raises_only(number, limits):
-        _set_limit(number, limits)
+        open_files.set_limit(number, limits)
     else:
         _limits[number].set(limits)
 

@@ -31,6 +31,7 @@ class RunPlan:
     device: Device = CPU
     give_input: bool = True  # stdin, to a job that is alone
     shared_packages: Sequence[str] = ()  # one copy for all jobs
+    open_files: int | None = None  # the limit that scripts see, where it was raised (`launcher.open_files`)
 
     def log_header(self) -> bytes:
         """First line of a log of its allocations."""
@@ -67,6 +68,7 @@ class RunPlan:
             "decisions_fd": decisions_fd,
             "debug_memory": self.debug_memory,
             "shared_packages": list(self.shared_packages),
+            "open_files": self.open_files,
             "parent_pid": os.getpid(),
             "device": self.device.label,
             "jobs": jobs,

@@ -337,6 +337,7 @@ def start_message(jobs: list[dict[str, object]]) -> dict[str, object]:
         "parent_pid": 0,
         "debug_memory": False,
         "shared_packages": [],
+        "open_files": None,
     }
     return {"op": "start", "mode": "run", "policy": "zico", "device": "cuda:0", **sizes, **none, "jobs": jobs}
 
