@@ -240,6 +240,8 @@ def check(spec: JobSpec) -> None:
         )
     if source.is_dir():
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
+    if source.exists() and not source.is_file():
+        raise UsageError(f"{spec.target} is no regular file, and a script is read from one more than once")
     if not source.is_file():
         interpreter = re.fullmatch(r"python(\d(\.\d+)?)?", source.name) and spec.args
         hint = (
@@ -249,6 +251,7 @@ def check(spec: JobSpec) -> None:
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise UsageError(f"syntax error in {source}, line {error.lineno}: {error.msg}") from None
+        where = f"{source}, line {error.lineno}" if error.lineno else str(source)
+        raise UsageError(f"syntax error in {where}: {error.msg}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{source} can't be read: {error}") from None

@@ -45,10 +45,8 @@ def parse_budget(text: str, device_bytes: int) -> int:
     if budget <= 0:
         raise UsageError(f"the budget must be more than zero, but got {text!r}")
     if budget > device_bytes:
-        raise UsageError(
-            f"the budget must be at most the device's memory, {format_bytes(device_bytes)}, "
-            f"but got {text!r} ({format_bytes(budget)})"
-        )
+        most, got = format_apart(device_bytes, budget)
+        raise UsageError(f"the budget must be at most the device's memory, {most}, but got {text!r} ({got})")
     return budget
 
 
@@ -62,6 +60,12 @@ def format_bytes(count: int | None) -> str:
             break
         value /= 1024
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.{2 if unit == 'GiB' else 1}f} {unit}"
+
+
+def format_apart(first: int, second: int) -> tuple[str, str]:
+    """Two sizes for reading, of which it matters that one is larger: in bytes where they would look the same."""
+    one, other = format_bytes(first), format_bytes(second)
+    return (one, other) if one != other else (f"{first} bytes", f"{second} bytes")
 
 
 def format_seconds(value: float | None) -> str:

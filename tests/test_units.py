@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare.errors import UsageError
-from gpushare.units import format_bytes, format_seconds, parse_budget, parse_bytes
+from gpushare.units import format_apart, format_bytes, format_seconds, parse_budget, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,18 @@ def test_budget() -> None:
 def test_formatted_size_is_close(count: int) -> None:
     text = format_bytes(count)
     assert abs(parse_bytes(text) - count) <= max(0.051 * 1024, 0.051 * count)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        (32 << 20, 16 << 20, ("32.0 MiB", "16.0 MiB")),
+        (32 << 20, (32 << 20) - 1, ("33554432 bytes", "33554431 bytes")),
+        (5, 5, ("5 bytes", "5 bytes")),
+    ],
+)
+def test_sizes_that_differ_look_different(first: int, second: int, texts: tuple[str, str]) -> None:
+    assert format_apart(first, second) == texts
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from gpushare.launcher.devices import Device
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.native import library
 from gpushare.simulation import ORDERED, SEGMENTED
-from gpushare.units import format_bytes, parse_budget, parse_bytes
+from gpushare.units import format_apart, format_bytes, parse_budget, parse_bytes
 
 LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
 LEAST_BUDGET_BYTES = 32 << 20
@@ -99,9 +99,8 @@ def choose_budget(text: str | None, device: Device) -> tuple[int, str]:
 def check_least(budget: int, how: str) -> None:
     """:raises UsageError: too small to hold anything; `how` stands before the figure."""
     if budget < LEAST_BUDGET_BYTES:
-        raise UsageError(
-            f"the budget must be at least {format_bytes(LEAST_BUDGET_BYTES)}, but {how} {format_bytes(budget)}"
-        )
+        least, got = format_apart(LEAST_BUDGET_BYTES, budget)
+        raise UsageError(f"the budget must be at least {least}, but {how} {got}")
 
 
 def split_bytes(text: str | None) -> int | None:
@@ -113,9 +112,8 @@ def split_bytes(text: str | None) -> int | None:
         return None
     size = parse_bytes(text)
     if size < PAGE_BYTES:
-        raise UsageError(
-            f"--split-size must be at least a page, {format_bytes(PAGE_BYTES)}, but got {text!r} ({format_bytes(size)})"
-        )
+        least, got = format_apart(PAGE_BYTES, size)
+        raise UsageError(f"--split-size must be at least a page, {least}, but got {text!r} ({got})")
     return size
 
 

@@ -24,7 +24,7 @@ from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, Simulati
 from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
 from gpushare.simulation.rules import Rules
-from gpushare.units import format_bytes, parse_budget_bytes
+from gpushare.units import format_apart, format_bytes, parse_budget_bytes
 from gpushare.views.plan import render_plan
 from gpushare.views.progress import Progress
 
@@ -324,9 +324,7 @@ def _tell_who_never_fits(report: dict[str, Any]) -> int:
     code = 0
     for job in report["jobs"]:
         if not job["fits_alone"]:
-            common.say(
-                f"{job['name']} needs at least {format_bytes(job['peak_bytes'])} by itself, and the "
-                f"budget is {format_bytes(report['budget_bytes'])}"
-            )
+            needs, budget = format_apart(job["peak_bytes"], report["budget_bytes"])
+            common.say(f"{job['name']} needs at least {needs} by itself, and the budget is {budget}")
             code = RefusedError.exit_code
     return code

@@ -20,7 +20,7 @@ from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run, RunScreen
 from gpushare.profiles import Profile, store
 from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
-from gpushare.units import format_bytes
+from gpushare.units import format_apart, format_bytes
 from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 
@@ -217,8 +217,8 @@ def _check_summary(path: Path | None, trace_file: Path | None) -> None:
 def _check_profiles(specs: list[JobSpec], profiles: list[Profile | None], budget_bytes: int) -> None:
     for spec, profile in zip(specs, profiles, strict=True):
         if profile and profile.peak_held_bytes > budget_bytes:
+            needs, budget = format_apart(profile.peak_held_bytes, budget_bytes)
             raise RefusedError(
-                f"nothing was started: {spec.name} needs at least {format_bytes(profile.peak_held_bytes)} by its saved "
-                f"profile, and the budget is {format_bytes(budget_bytes)}; if it needs less now, --no-profile has it "
-                "measured anew"
+                f"nothing was started: {spec.name} needs at least {needs} by its saved profile, and the budget is "
+                f"{budget}; if it needs less now, --no-profile has it measured anew"
             )

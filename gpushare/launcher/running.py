@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,22 @@ from gpushare.errors import UsageError
 
 _ANSWER_WITHIN_S = 15.0
 _LONGEST_QUESTION = 64 << 10
+_LONGEST_ADDRESS = 107  # `sockaddr_un`, less the end of a string
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@contextlib.contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """What names a socket at this path to the system, which takes 107 bytes: a long one by way of its folder."""
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 class Listener:
@@ -33,7 +47,8 @@ class Listener:
         try:
             path = places.of_mine() / f"{os.getpid()}.sock"
             path.unlink(missing_ok=True)  # of a process that had our number
-            self._socket.bind(str(path))
+            with _address(path) as address:
+                self._socket.bind(address)
             self._socket.listen()
             self._path = path
         except OSError:
@@ -74,7 +89,8 @@ def processes() -> list[int]:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             try:
-                probe.connect(str(path))
+                with _address(path) as address:
+                    probe.connect(address)
                 found.append(int(path.stem))
             except ConnectionRefusedError:  # whoever has that number now, it is no run
                 path.unlink(missing_ok=True)
@@ -91,7 +107,8 @@ def ask(process: int, question: dict[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_ANSWER_WITHIN_S)
         try:
-            connection.connect(str(places.of_mine() / f"{process}.sock"))
+            with _address(places.of_mine() / f"{process}.sock") as address:
+                connection.connect(address)
             connection.sendall((json.dumps(question) + "\n").encode())
             answer: dict[str, Any] = json.loads(connection.makefile("r", encoding="utf-8").readline())
         except (OSError, ValueError) as error:

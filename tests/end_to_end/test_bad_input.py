@@ -19,6 +19,7 @@ def scripts(tmp_path: Path, train: None) -> None:
     (tmp_path / "three.py").write_text("import sys\nprint('out')\nsys.exit(3)\n")
     (tmp_path / "raises.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "null.py").write_bytes(b"x = 1\n\0\n")
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,10 @@ def scripts(tmp_path: Path, train: None) -> None:
         (("bad.py",), "bad.py, line 2"),
         (("train.py", "--budget", "30XB"), "a size must be"),
         (("train.py", "--budget", "0"), "more than zero"),
+        (("train.py", "--budget", "33554431"), "at least 33554432 bytes, but --budget gives 33554431 bytes"),
+        (("train.py", "--split-size", "2097151", "--policy", "waterwave"), "(2097151 bytes)"),
+        (("/dev/null",), "/dev/null is no regular file"),
+        (("null.py",), "null.py: source code string cannot contain null bytes"),
         (("train.py", "--budget", "900TB"), "at most the device's memory"),
         (("train.py", "--device", "cuda"), "--device cuda: "),
         (("train.py", "--bugdet", "1GB"), "no such option: --bugdet"),
