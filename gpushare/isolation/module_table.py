@@ -197,8 +197,9 @@ class ModuleTable(Table):
         if job is None:
             return shared
         own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
-        seen = (name for name in shared if _own_modules(name) is None and not self._is_hidden(name))
-        return {name: shared[name] for name in seen} | own
+        for name in filter(self._is_hidden, list(self._making)):
+            shared.pop(name, None)
+        return {name: module for name, module in shared.items() if _own_modules(name) is None} | own
 
     def shared(self) -> Table:
         """Those that are no job's."""

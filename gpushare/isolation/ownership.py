@@ -104,8 +104,8 @@ def claim(job: JobContext, name: str) -> None:
 
 def claimed(job: JobContext) -> set[str]:
     """Names of shared modules that are the job's own by now."""
-    names: set[str] = job.values.setdefault(claimed, set())
-    return names
+    names: set[str] | None = job.values.get(claimed)
+    return job.values.setdefault(claimed, set()) if names is None else names
 
 
 def adopt(job: JobContext, name: str) -> bool:

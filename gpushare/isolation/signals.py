@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -57,6 +58,7 @@ _SELDOM = (
     }
 )
 _IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
+_TWICE_S = 0.5  # a batch system sends one to each process: it comes to the host, and by way of gpushare
 _live: list[context.JobContext] = []
 _following = threading.Lock()
 _followed: frozenset[int] = frozenset()  # of those, what C code has no handler for
@@ -72,6 +74,7 @@ class _Table:
         self.handlers: dict[int, Any] = {signal.SIGINT: first}
         self.alarm = Alarm()
         self.timers: set[int] = set()  # of those that the process has
+        self.asked_to_end: tuple[int, float] = 0, 0.0  # by which signal from outside, and when
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -119,6 +122,8 @@ def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) 
 
     The thread that its handler runs in, if it does and has begun.
     """
+    if from_outside and number in (signal.SIGTERM, signal.SIGHUP) and _came_just_now(job, number):
+        return None
     handler = handler_of(job, number)
     if handler is signal.default_int_handler:
         interrupts.send(job, KeyboardInterrupt, ends_waits=True)
@@ -128,6 +133,12 @@ def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) 
     elif handler is signal.SIG_DFL and number not in _IGNORED:
         exits.end_job(job, 128 + number)
     return None
+
+
+def _came_just_now(job: context.JobContext, number: int) -> bool:
+    table, now_s = _tables.of(job), time.monotonic()
+    (before, then_s), table.asked_to_end = table.asked_to_end, (number, now_s)
+    return before == number and now_s - then_s < _TWICE_S
 
 
 def _in_job(

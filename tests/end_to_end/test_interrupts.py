@@ -219,6 +219,20 @@ SLEEPS = {
 }
 
 
+def test_who_handles_a_signal_that_all_processes_get_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(
+        "import signal, time\ntold = []\nsignal.signal(signal.SIGTERM, lambda *_: told.append(1))\nprint('up')\n"
+        "while not told:\n    time.sleep(0.01)\ntime.sleep(1)\nprint('told', len(told))\n"
+    )
+    process = start(tmp_path, "told.py")
+    host = host_of(process, "told | up")
+    time.sleep(0.5)
+    host.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143 and "told | told 1" in out, out + err
+
+
 def test_ctrl_z_stops_the_jobs_too(tmp_path: Path) -> None:
     (tmp_path / "forks.py").write_text(
         "import subprocess, time\nprint('up', flush=True)\nsubprocess.run(['sleep', '3'])\nprint('done')\n"
