@@ -5,6 +5,7 @@ import ctypes
 import functools
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -97,6 +98,21 @@ def console() -> list[str]:
     """The installed script; where there is none, as on a machine that has only the tree, the module."""
     script = Path(sys.executable).with_name("gpushare")
     return [str(script)] if script.exists() else [sys.executable, "-m", "gpushare"]
+
+
+def limited(
+    command: list[str], folder: Path, which: int, limits: tuple[int, int]
+) -> subprocess.CompletedProcess[str]:
+    """A command where the system allows no more: `which` limit of `resource`, soft and hard."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        text=True,
+        capture_output=True,
+        timeout=240,
+        preexec_fn=functools.partial(resource.setrlimit, which, limits),
+    )
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TRAIN, Run, console, environment
+from conftest import TRAIN, Run, console, environment, limited
 
 
 @pytest.fixture(autouse=True)
@@ -157,16 +157,7 @@ while not pathlib.Path("over").exists():
 
 def limited_files(*arguments: str, folder: Path, most: int) -> subprocess.CompletedProcess[str]:
     """The console script where no file may grow beyond `most` bytes: a disk that is full from there on."""
-    command = [str(Path(sys.executable).with_name("gpushare")), "run", *arguments]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(folder),
-        text=True,
-        capture_output=True,
-        timeout=240,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
-    )
+    return limited([*console(), "run", *arguments], folder, resource.RLIMIT_FSIZE, (most, most))
 
 
 def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
