@@ -180,6 +180,7 @@ class JobRunner:
     def _context(self) -> JobContext:
         spec = self._spec
         account = self._account
+        stdin = stdio.job_input(spec["stdin"])
         if profile := spec["profile"]:
             profiles.give(account, profile)
         first = script.search_path(spec["kind"], spec["target"], spec["cwd"])
@@ -189,9 +190,10 @@ class JobRunner:
             argv=[spec["target"], *spec["args"]],
             path=modules.path_of_job(first),
             main=types.ModuleType("__main__"),
-            stdin=stdio.job_input(spec["stdin"]),
+            stdin=stdin,
             stdout=stdio.job_output(spec["stdout_fd"], "strict"),
             stderr=stdio.job_output(spec["stderr_fd"], "backslashreplace"),
+            descriptors=(stdin.fileno(), spec["stdout_fd"], spec["stderr_fd"]),
             generator=generators.new(),
             environ={**os.environ, **spec["env"]},
             note=lambda text: self._control.send("note", message=text),
@@ -278,6 +280,8 @@ class JobRunner:
                 stream.close()
             except OSError as error:
                 outcome.message = outcome.message or f"output was lost: {error}"
+        job.descriptors = -1, -1, -1  # for threads that go on
+        self._close_outputs()
 
     def _close_outputs(self) -> None:
         for descriptor in (self._spec["stdout_fd"], self._spec["stderr_fd"]):

@@ -58,10 +58,11 @@ def _fork_exec(*args: Any) -> int:
     if job and context.in_host() and not any(_SERVICE in os.fsencode(word) for word in args[0]):
         given = list(args)
         given[_ENV] = environment.of_child(given[_ENV])
-        for position, stream in ((_OUT, job.stdout), (_ERR, job.stderr)):
+        for position, stream, number in ((_OUT, job.stdout, 1), (_ERR, job.stderr, 2)):
             if given[position] == -1:
-                stream.flush()
-                given[position] = stream.fileno()
+                if not stream.closed:
+                    stream.flush()
+                given[position] = job.descriptors[number]
         args = tuple(given)
     run = _original_fork_exec
     if args[_PREEXEC] is not None:  # runs in the child, so this is a fork like any other
@@ -81,8 +82,8 @@ def _system(command: Any) -> int:
 def _after_fork_in_child() -> None:
     # C code in the child writes to the descriptors.
     if job := context.current():
-        for stream, descriptor in ((job.stdout, 1), (job.stderr, 2)):
-            os.dup2(stream.fileno(), descriptor)
+        for descriptor in (1, 2):
+            os.dup2(job.descriptors[descriptor], descriptor)
 
 
 def _wrap_finalize() -> None:

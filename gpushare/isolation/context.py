@@ -24,6 +24,11 @@ class JobContext:
     stderr: TextIO
     environ: dict[str, str]
     note: Callable[[str], None]  # tells the user something, once
+    descriptors: tuple[int, int, int] = (
+        0,
+        1,
+        2,
+    )  # of the streams that it began with, also when it has closed one
     generator: Any = None  # torch.Generator; held here, its address lies in every thread's slot
     thread: threading.Thread = field(default_factory=threading.current_thread)
     thread_ident: int = field(default_factory=threading.get_ident)

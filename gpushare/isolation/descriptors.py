@@ -14,7 +14,6 @@ from typing import Any
 
 from gpushare.isolation import context
 
-_NAMES = ("stdin", "stdout", "stderr")
 _OF_ONE = ("fstat", "fsync", "isatty", "lseek", "read", "ttyname", "write")
 _close, _dup, _dup2, _close_range = os.close, os.dup, os.dup2, os.closerange
 _terminal_size = os.get_terminal_size
@@ -28,9 +27,7 @@ def _job() -> context.JobContext | None:
 
 def _own(job: context.JobContext, descriptor: Any) -> Any:
     """The descriptor that the job has there."""
-    if type(descriptor) is not int or not 0 <= descriptor < len(_NAMES):
-        return descriptor
-    return getattr(job, _NAMES[descriptor]).fileno()
+    return job.descriptors[descriptor] if descriptor in (0, 1, 2) else descriptor
 
 
 def _writable(job: context.JobContext, descriptor: Any) -> tuple[int, bool]:
@@ -39,7 +36,7 @@ def _writable(job: context.JobContext, descriptor: Any) -> tuple[int, bool]:
     :raises OSError: it is the host's.
     """
     own: int = _own(job, descriptor)
-    is_stream = own != descriptor or own in (job.stdout.fileno(), job.stderr.fileno())
+    is_stream = own in job.descriptors
     if not is_stream and own in _of_host and _file_of(own) == _of_host[own]:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return own, is_stream

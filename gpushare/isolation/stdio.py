@@ -60,13 +60,16 @@ class _Stream(io.TextIOBase):
 
 
 def job_output(descriptor: int, errors: str) -> TextIO:
-    """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line.
+    """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line. Whoever made the descriptor
+    closes it.
 
     The encoding is what the interpreter has chosen for the host, by the locale, PYTHONIOENCODING or PYTHONUTF8; and so
     is what becomes of a character that it lacks, unless `errors` is more lenient than "strict": stderr has its own.
     """
     chosen = _host["stdout"]
-    raw = os.fdopen(descriptor, "wb")
+    raw = os.fdopen(
+        descriptor, "wb", closefd=False
+    )  # as the interpreter has its own: who closes it may write on there
     errors = str(chosen.errors) if errors == "strict" else errors
     return io.TextIOWrapper(raw, encoding=chosen.encoding, errors=errors, line_buffering=True)
 
