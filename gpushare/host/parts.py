@@ -68,7 +68,7 @@ from gpushare.isolation import (
 from gpushare.isolation.context import JobContext
 
 # The proxies of stdio are what `system` answers with, and `modules` adds to `system`; what scripts have patched is as
-# before once `modules` has dropped what they have.
+# before once `modules` has dropped what they have. `descriptors` takes what is open for the host's, so it is last.
 _PARTS: tuple[Any, ...] = (
     stdio,
     system,
@@ -80,7 +80,6 @@ _PARTS: tuple[Any, ...] = (
     packages,
     package_settings,
     joblib_pools,
-    descriptors,
     directory,
     environment,
     exits,
@@ -123,6 +122,7 @@ _PARTS: tuple[Any, ...] = (
     cuda_graph_trees,
     cuda_workspaces,
     cuda_run_ahead,
+    descriptors,
 )
 
 
