@@ -67,10 +67,12 @@ def _close_own(fd: int) -> None:
     own, is_stream = _writable(job, fd)
     if not is_stream:
         _close(fd)
-        return
-    nowhere = os.open(os.devnull, os.O_RDONLY)  # what is written there fails as it does to what is closed
-    _dup2(nowhere, own)
-    _close(nowhere)
+    elif fd not in (0, 1, 2):  # somebody goes through all numbers
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    else:
+        nowhere = os.open(os.devnull, os.O_RDONLY)  # what is written there fails as it does to what is closed
+        _dup2(nowhere, own)
+        _close(nowhere)
 
 
 @wraps(_dup)

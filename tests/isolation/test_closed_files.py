@@ -5,7 +5,10 @@ from pathlib import Path
 from conftest import Run
 
 CLOSES = """
-import os, pathlib
+import os, pathlib, time
+while not pathlib.Path("up").exists():
+    time.sleep(0.01)
+time.sleep(0.2)
 own = os.open(os.devnull, os.O_RDONLY)
 for number in range(3, 256):
     try:
@@ -23,6 +26,7 @@ GOES_ON = """
 import pathlib, signal, subprocess, time
 came = []
 signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+pathlib.Path("up").touch()
 while not pathlib.Path("closed").exists():
     time.sleep(0.01)
 subprocess.run(["sh", "-c", "kill -USR1 $PPID; echo a child"], check=True)
