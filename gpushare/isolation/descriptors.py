@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -108,9 +108,7 @@ def _terminal_size_own(fd: int = 1, /) -> os.terminal_size:
 
 def install() -> None:
     """Replace the functions. What is open by now is the host's."""
-    global _of_host
-    found = {number: _file_of(number) for number in map(int, os.listdir("/proc/self/fd"))}
-    _of_host = {number: file for number, file in found.items() if file}
+    _note(map(int, os.listdir("/proc/self/fd")))
     names: Any = os
     for name in _OF_ONE:
         setattr(names, name, _of_one(getattr(names, name)))
@@ -118,9 +116,17 @@ def install() -> None:
     names.get_terminal_size = _terminal_size_own
 
 
+def _note(numbers: Iterable[int]) -> None:
+    found = {number: _file_of(number) for number in numbers}
+    _of_host.update({number: file for number, file in found.items() if file})
+
+
 def enter(job: context.JobContext) -> None:
-    """Nothing: the job was made with its streams."""
+    """Nobody else closes its streams."""
+    _note(job.descriptors)
 
 
 def leave(job: context.JobContext) -> None:
-    """Nothing: the streams are closed when the job's last words are out."""
+    """They are closed when its last words are out."""
+    for number in job.descriptors[1:]:
+        _of_host.pop(number, None)
