@@ -108,7 +108,8 @@ class ModuleTable(Table):
 
     def give_back(self, job: context.JobContext) -> None:
         """What the job has claimed is found in the short way again, but for what others have."""
-        names = set(ownership.claimed(job)).difference(*map(ownership.claimed, ownership.live_jobs()))
+        others = (other for other in ownership.live_jobs() if other is not job)
+        names = set(ownership.claimed(job)).difference(*map(ownership.claimed, others))
         with _changing:
             self._contested_names -= names
             for name in names & self._contested.keys():

@@ -292,6 +292,7 @@ wait("seen")
 if sys.argv[3] == "mocks":
     patch.stop()
     show(*NAMES)
+    print("csv" in dict.keys(sys.modules))  # found without Python code, as before
 wait("end")
 if sys.argv[3] == "last":
     time.sleep(2)  # until the others have ended
