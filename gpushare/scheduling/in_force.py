@@ -9,7 +9,7 @@ from gpushare.scheduling.group_search import GroupSearch
 from gpushare.scheduling.meter import Meter, Reading
 from gpushare.scheduling.modes import AS_MEASURED, MARGIN, Mode, Modes
 from gpushare.scheduling.progress import Jobs
-from gpushare.scheduling.snapshot import FEWER, GROUPS
+from gpushare.scheduling.snapshot import FEWER, GROUPS, TURNS
 from gpushare.scheduling.stay import Stay
 from gpushare.scheduling.trials import TrialAccount
 
@@ -88,7 +88,7 @@ class InForce:
         """
         worth = self.modes.worth_of(name)
         lost_share = max(_LEAST_LOSS, 1 - worth / self.done_here)
-        trial_s = self.meter.trial_s(self.here * CLOSE - worth)
+        trial_s = self.meter.trial_s(self.here * CLOSE - worth, self._turns_in(name))
         return self.account.affords(beside_s + lost_share * trial_s)
 
     def begin_trial(self, now_s: float, name: str) -> None:
@@ -131,4 +131,7 @@ class InForce:
         else:
             self.fewer_search.leave(now_s)
         self.mode = name
-        self.meter.switch(now_s)
+        self.meter.switch(now_s, self._turns_in(name))
+
+    def _turns_in(self, name: str) -> int:
+        return {TURNS: self.meter.jobs, GROUPS: len(self.group_search.groups)}.get(name, 0)

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from gpushare.scheduling.efficiency import doubt, efficiency
 from gpushare.scheduling.gaps import Gaps
+from gpushare.scheduling.order import QUANTUM_S
 from gpushare.scheduling.progress import Jobs
 
 _WINDOW_S, _WINDOW_ITERATIONS = 2.0, 8
@@ -59,17 +60,33 @@ class Meter:
         self._settles_s = 0.0  # from when on iterations are all of it, but for those that were under way
         self._begin: tuple[float, Work] | None = None  # of the window; None while the mode before ends
         self._gaps = Gaps()  # in the window
+        self._turns = 0  # that are taken in the mode
 
-    def trial_s(self, doubt: float) -> float:
+    @property
+    def jobs(self) -> int:
+        """How many are measured."""
+        return len(self._work_s)
+
+    def trial_s(self, doubt: float, turns: int = 0) -> float:
         """How long it takes to measure another mode until it is in doubt by no more than that, or its window is full.
 
         :param doubt: 0 or less for a full window.
+        :param turns: as for `switch`.
         """
-        longest_s = max(self._solo_s)
-        full_s = max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+        full_s = self._full_s
         clear_s = sum(self._solo_s) / 2 / doubt if doubt > 0 else full_s  # see `read`; of even rates
-        early_s = max(_EARLY_S, _EARLY_ITERATIONS * longest_s)
-        return _SETTLING_ITERATIONS * longest_s + min(full_s, max(early_s, clear_s))
+        settled_s = _SETTLING_ITERATIONS * max(self._solo_s)
+        return settled_s + min(full_s, max(self._early_s(turns), clear_s))
+
+    @property
+    def _full_s(self) -> float:
+        return max(_WINDOW_S, _WINDOW_ITERATIONS * max(self._solo_s))
+
+    def _early_s(self, turns: int) -> float:
+        """Before each job has had a turn nothing is known of a mode in which they take turns."""
+        longest_s = max(self._solo_s)
+        round_s = turns * max(QUANTUM_S, longest_s)
+        return min(self._full_s, max(_EARLY_S, _EARLY_ITERATIONS * longest_s, round_s))
 
     def restart(self, jobs: Jobs) -> None:
         """These are the jobs from now on; a mode has to be taken next."""
@@ -87,8 +104,9 @@ class Meter:
             self._iterations[account] = job.iterations
         return sum(self._work_s.values()) - before_s
 
-    def switch(self, now_s: float) -> None:
-        """Another mode is in force."""
+    def switch(self, now_s: float, turns: int = 0) -> None:
+        """Another mode is in force, in which so many turns are taken in a round: by each job, or group; 0 for none."""
+        self._turns = turns
         self._since, self._begin, self._settles_s = (now_s, dict(self._work_s)), None, now_s
 
     def wait(self, now_s: float) -> None:
@@ -102,20 +120,19 @@ class Meter:
 
     def read(self, now_s: float) -> Reading | None:
         """The window so far; None while it says nothing."""
-        longest_s = max(self._solo_s)
         if self._begin is None:
-            if now_s >= self._settles_s + _SETTLING_ITERATIONS * longest_s:
+            if now_s >= self._settles_s + _SETTLING_ITERATIONS * max(self._solo_s):
                 self.begin_window(now_s)
             return None
         length_s = now_s - self._begin[0]
-        if length_s < max(_EARLY_S, _EARLY_ITERATIONS * longest_s):
+        if length_s < self._early_s(self._turns):
             return None
         rates = self._rates(now_s, self._begin)
         # Progress within an iteration is not even, and a gap may not come again soon.
         uneven_s = [solo_s / 2 for solo_s in self._solo_s]
         gaps_s = [self._gaps.longest_s(account) for account in self._work_s]
         off = [max(either) / length_s for either in zip(uneven_s, gaps_s, strict=True)]
-        full = length_s >= max(_WINDOW_S, _WINDOW_ITERATIONS * longest_s)
+        full = length_s >= self._full_s
         stood = any(gap_s > by_s for gap_s, by_s in zip(gaps_s, uneven_s, strict=True))
         rate_of, off_of = (dict(zip(self._work_s, of, strict=True)) for of in (rates, off))
         return Reading(efficiency(rates), doubt(rates, off), full, sum(rates), rate_of, off_of, stood)

@@ -77,7 +77,9 @@ struct Account {
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
-  // Threads of the job that rest, and whether its memory is away meanwhile; see rests.cpp.
+  // Threads of the job that rest, of these for a lock that a library of native code has, and
+  // whether its memory is away meanwhile; see rests.cpp.
+  std::atomic<uint32_t> rests_in_libraries{0};
   std::atomic<uint32_t> resting{0};
   std::atomic<bool> away{false};
   std::atomic<uint32_t> tasks{0};  // of the job, that threads of torch's own compute

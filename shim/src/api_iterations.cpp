@@ -148,8 +148,11 @@ int gs_park_others(gs_account job, uint64_t timeout_ns) {
 }
 
 void gs_await_fork(gs_account job, int waits) {
-  if (Runtime* r = active(); r && is_job(job))
-    r->governor().await_turn_to_fork(static_cast<uint32_t>(job), waits != 0);
+  Runtime* r = active();
+  if (!r || !is_job(job)) return;
+  thread_state.awaits_fork = false;
+  r->governor().await_turn_to_fork(static_cast<uint32_t>(job), waits != 0);
+  thread_state.awaits_fork = waits != 0;
 }
 
 void gs_unpark_others(gs_account job) {

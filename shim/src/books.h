@@ -47,11 +47,11 @@ class Books {
   std::vector<Account> accounts_{kAccounts};
   uint32_t jobs_ = 0;
   std::list<Waiter*> memory_waiters_, door_waiters_;
-  uint32_t parked_for_ = 0;  // the job that forks; 0: nobody
+  // The job that forks; 0: nobody. Written under the lock.
+  std::atomic<uint32_t> parked_for_{0};
   uint64_t parked_since_ns_ = 0;
   uint64_t unpark_at_ns_ = 0;  // it has forked, and may again until then; 0: else
   uint32_t forks_ = 0;         // of its threads at once
-  std::atomic<bool> forking_{false};
   std::condition_variable parked_changed_, changed_, looks_changed_;
   uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see
   uint64_t most_saved_ = 0;   // largest of the accounts' `saved` since it was last nought

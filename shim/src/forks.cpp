@@ -1,5 +1,6 @@
 // A fork is a door for all: what another thread has locked in just that moment the child has locked
-// for ever. So the other jobs stop at their doors, or where they wait, while one forks.
+// for ever. So the other jobs stop at their doors, or where they wait, while one forks. A thread
+// that rests (rests.cpp) is inside nothing; when it wakes meanwhile it rests on.
 #include <chrono>
 
 #include "clock.h"
@@ -11,18 +12,25 @@ namespace gpushare {
 namespace {
 constexpr auto kSetUpStops = std::chrono::milliseconds(20);
 constexpr auto kOthersEnd =
-    std::chrono::milliseconds(100);              // threads beside one that waits to fork
-constexpr uint64_t kToldNs = 1000000;            // waits that are shorter are not
-constexpr uint64_t kWillSleepOnNs = 1000000000;  // asleep for so long: it won't wake in that moment
+    std::chrono::milliseconds(100);    // threads beside one that waits to fork
+constexpr uint64_t kToldNs = 1000000;  // waits that are shorter are not
+// Asleep for so long in a library, which no rest holds: it won't wake in that moment.
+constexpr uint64_t kWillSleepOnNs = 1000000000;
 }  // namespace
+
+// Whether it is inside nothing that a child could find locked, and stays so.
+bool Judge::rests_for_fork(const Account& a) const {
+  if (a.threads == 0) return false;  // none of its threads has entered yet
+  return a.rests_in_libraries ? is_asleep(a, kWillSleepOnNs) : stands_still(a);
+}
 
 // `strictly`: that a thread of the job waits to fork is not enough while others of it compute.
 bool Judge::all_parked(uint32_t except, bool set_up_too, bool strictly) const {
   for (const Account& a : accounts()) {
-    bool computes = (a.open && !a.saved && !is_asleep(a, kWillSleepOnNs)) ||
-                    (set_up_too && a.id && a.live_job());
+    bool computes = (a.open && !a.saved) || (set_up_too && a.id && a.live_job());
+    if (!computes || a.id == except || rests_for_fork(a)) continue;
     uint32_t passed_over = strictly && !stands_still(a) ? a.fork_waits : 0;
-    if (computes && a.id != except && a.waiting_threads == passed_over) return false;
+    if (a.waiting_threads == passed_over) return false;
   }
   return true;
 }
@@ -104,7 +112,7 @@ bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point u
   parked_for_ = id;
   unpark_at_ns_ = 0;
   ++forks_;
-  forking_ = true;
+  parked_changed_.notify_all();  // it may be another one that forks now
   parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true, true); });
   parked_changed_.wait_for(lock, kOthersEnd, [&] { return all_parked(id, false, true); });
   return parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false, false); });
@@ -131,7 +139,6 @@ void Governor::unpark_if_due(uint64_t now) {
 void Governor::end_park() {
   parked_for_ = forks_ = 0;
   unpark_at_ns_ = 0;
-  forking_ = false;
   parked_changed_.notify_all();
 }
 

@@ -98,10 +98,11 @@ class Governor : private Judge {
   void thread_enters(uint32_t id);
   void thread_leaves(uint32_t id);
   // Between these the calling thread, one of the job's, uses nothing that the job holds. end_rest
-  // is false where that is away: rest_until_back, then, without any lock that others may want.
-  void begin_rest(uint32_t id);
-  bool end_rest(uint32_t id);
-  void rest_until_back(uint32_t id);
+  // is false where that is away, or while another job forks: rest_on, then, without any lock that
+  // others may want.
+  void begin_rest(uint32_t id, Rest rest = Rest::kInPython);
+  bool end_rest(uint32_t id, Rest rest = Rest::kInPython);
+  void rest_on(uint32_t id, Rest rest = Rest::kInPython);
   void mark(uint32_t id);
   // A node of an autograd graph was made: the first one ends the set-up, and the last one that
   // `watch` asked for ends an iteration.
@@ -147,20 +148,21 @@ class Governor : private Judge {
   DecisionLog& decisions() { return decisions_; }
   void flush_logs() { log_.flush(), decisions_.flush(); }
   uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
-  // Before a fork: waits until each other job is at its door, or waits for memory. A job that is
-  // still setting up stops at its next allocation; if it makes none for a while it computes nothing
-  // that a child could hang on.
+  // Before a fork: waits until each other job is at its door, waits for memory, or rests. A job
+  // that is still setting up stops at its next allocation; if it makes none for a while it computes
+  // nothing that a child could hang on.
   bool park_others(uint32_t id, uint64_t timeout_ns);
   // A thread of the job that is about to fork waits for something that another one of them may
   // have in hand while it parks the others: until it says that it no longer does, it is parked.
   void await_turn_to_fork(uint32_t id, bool waits);
-  bool forking() const { return forking_.load(std::memory_order_relaxed); }
+  bool forking() const { return parked_for_.load(std::memory_order_relaxed) != 0; }
   void stop_for_fork(uint32_t id);
   // They go on once the job has begun an iteration, or has not forked again for so long, or did so
   // for long.
   void unpark_others(uint32_t id);
   std::chrono::nanoseconds between_forks = std::chrono::milliseconds(5);  // set before any
   std::chrono::nanoseconds longest_forks = std::chrono::milliseconds(250);
+  std::chrono::nanoseconds longest_hold = std::chrono::seconds(1);  // of a thread that has woken
 
   // Whether the calling thread is one that has entered for the account. Others (torch's own, or an
   // extension's) come with a stream of the job; while one of them waits it is counted as the job's,
@@ -212,6 +214,8 @@ class Governor : private Judge {
   void end_other_wait(Waiter& w);
   Waiter begin_wait_for_return(Account& a);
   void end_wait_for_return(Waiter& w);
+  static void count_rest(Account& a, Rest rest, int by);
+  void hold_for_fork(Account& a, Lock& lock);
   ForkWait begin_fork_wait(Account& a);
   void end_fork_wait(Account& a, ForkWait w);
   bool park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock);

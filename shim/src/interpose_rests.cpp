@@ -37,33 +37,35 @@ uint32_t resting_job() {
   return rests ? t.account : 0;
 }
 
+Rest here() { return thread_state.awaits_fork ? Rest::kForItsTurnToFork : Rest::kInPython; }
+
 template <typename Call>
 int rest(Call call) {
   uint32_t job = resting_job();
   if (!job) return call();
   Governor& governor = active()->governor();
-  governor.begin_rest(job);
+  governor.begin_rest(job, here());
   int result = call(), error = errno;
-  if (!governor.end_rest(job)) governor.rest_until_back(job);
+  if (!governor.end_rest(job, here())) governor.rest_on(job, here());
   errno = error;
   return result;
 }
 
-// What was taken while the memory is away is given back until it is there: another job may want
-// the same lock.
+// What was taken while the thread must rest on is given back until it need not: another job may
+// want the same lock.
 template <typename Try, typename Call, typename GiveBack>
-int rest_for(Try try_it, Call call, GiveBack give_back) {
+int rest_for(Try try_it, Call call, GiveBack give_back, Rest rest) {
   if (try_it() == 0) return 0;
   uint32_t job = resting_job();
   if (!job) return call();
   Governor& governor = active()->governor();
   for (;;) {
-    governor.begin_rest(job);
+    governor.begin_rest(job, rest);
     int result = call(), error = errno;
-    bool over = governor.end_rest(job);
+    bool over = governor.end_rest(job, rest);
     if (!over) {
       if (result == 0) give_back();
-      governor.rest_until_back(job);
+      governor.rest_on(job, rest);
     }
     errno = error;
     // Who was late may find it now.
@@ -73,7 +75,8 @@ int rest_for(Try try_it, Call call, GiveBack give_back) {
 
 template <typename Call>
 int rest_for(sem_t* semaphore, Call call) {
-  return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); });
+  return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); },
+                  here());
 }
 
 // Unlike the others it tells an error by its result alone. Python gives the GIL up before its own
@@ -85,7 +88,7 @@ int lock_mutex(pthread_mutex_t* m) {
   auto lock = [&] { return errno = real(m); };
   if (try_it() == 0) return 0;
   GilReleased released;
-  int result = rest_for(try_it, lock, [&] { pthread_mutex_unlock(m); });
+  int result = rest_for(try_it, lock, [&] { pthread_mutex_unlock(m); }, Rest::kInLibrary);
   errno = kept;
   return result;
 }

@@ -257,7 +257,7 @@ Shut Judge::shut_beside_others(const Account& a, Waiter* self) const {
 
 Shut Judge::shut_by(const Account& a, Waiter* self) const {
   if (a.cancelled) return {};
-  if (parked_for_ && parked_for_ != a.id) return {kForking, parked_for_};
+  if (parked_by_another(a)) return {kForking, parked_for_};
   if (policy_ == Policy::kUnmanaged) return {};
   if (stands_aside(a)) return {kSetAside, largest_other(a)};
   if (Shut shut = shut_by_others_waiting(a, self)) return shut;

@@ -1,10 +1,11 @@
 // Rests: a thread that sleeps in one of the interpreter's own waits (for a lock, a moment, a
 // descriptor) touches nothing of its job's memory, so that may leave meanwhile. Who wakes while it
-// is away rests on until it is back. Collectors of garbage call this a safe region.
+// is away rests on until it is back, and likewise while another job forks (forks.cpp). Collectors
+// of garbage call this a safe region.
 //
 // A rest begins and ends without a lock. Who copies out says so (`away`) before it counts who
 // rests, and who ends a rest is no longer counted before it looks whether the memory is away: at
-// least one of the two sees the other.
+// least one of the two sees the other. So it is with who forks (`parked_for_`).
 //
 // Jobs may need each other's threads: for a lock of a module that they share, or for an answer of a
 // thread that such a module has started in the job that came first. So where nothing moves while
@@ -29,25 +30,50 @@ constexpr uint64_t kAsleepNs = 5 * 1000000000ull, kAsleepBesideSetUpNs = 6 * kAs
 constexpr uint64_t kAsleepForALockNs = 1000000000;
 }  // namespace
 
-void Governor::begin_rest(uint32_t id) { accounts_[id].resting.fetch_add(1); }
+void Governor::count_rest(Account& a, Rest rest, int by) {
+  if (rest == Rest::kForItsTurnToFork) return;
+  a.rests_in_libraries.fetch_add(rest == Rest::kInLibrary ? by : 0);
+  a.resting.fetch_add(by);
+}
 
-bool Governor::end_rest(uint32_t id) {
+void Governor::begin_rest(uint32_t id, Rest rest) {
+  count_rest(accounts_[id], rest, 1);
+  if (!parked_by_another(accounts_[id])) return;
+  Lock lock(mutex_);  // it waits for this, and may just have looked
+  parked_changed_.notify_all();
+}
+
+bool Governor::end_rest(uint32_t id, Rest rest) {
   Account& a = accounts_[id];
-  a.resting.fetch_sub(1);
-  if (!a.away) return true;
-  a.resting.fetch_add(1);
+  count_rest(a, rest, -1);
+  if (!a.away && !(rest == Rest::kInPython && parked_by_another(a))) return true;
+  count_rest(a, rest, 1);
   return false;
 }
 
-void Governor::rest_until_back(uint32_t id) {
+void Governor::rest_on(uint32_t id, Rest rest) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
   ++a.woken;
-  Waiter w = begin_wait_for_return(a);
-  parked_changed_.wait(lock, [&] { return !a.away && !a.abandoned; });
-  end_wait_for_return(w);
+  parked_changed_.notify_all();
+  if (rest == Rest::kInPython) hold_for_fork(a, lock);
+  if (a.away || a.abandoned) {
+    Waiter w = begin_wait_for_return(a);
+    parked_changed_.wait(lock, [&] { return !a.away && !a.abandoned; });
+    end_wait_for_return(w);
+  }
   --a.woken;
-  a.resting.fetch_sub(1);
+  count_rest(a, rest, -1);
+}
+
+// Not for ever: the thread may have another lock in hand that a hook of the one that forks wants.
+void Governor::hold_for_fork(Account& a, Lock& lock) {
+  if (!parked_by_another(a) || a.cancelled) return;
+  if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();
+  Waiter w = begin_other_wait(a, 0, {kForking, parked_for_});
+  parked_changed_.wait_for(lock, longest_hold,
+                           [&] { return !parked_by_another(a) || a.cancelled; });
+  end_wait_for_return(w);
 }
 
 // A wait that no door and no allocation makes is told like those: with `pages`, as one for memory.

@@ -115,8 +115,9 @@ struct HeapCache {
 struct ThreadState {
   uint32_t account;
   int32_t no_wait;
-  bool collecting;  // garbage, in Python
-  bool entered;     // counted among its job's threads
+  bool collecting;   // garbage, in Python
+  bool entered;      // counted among its job's threads
+  bool awaits_fork;  // its turn to, and is counted among those that wait
   void* cpu_generator;
   void* cuda_generator;  // and the stream: null where torch's own answers
   Stream cuda_stream;

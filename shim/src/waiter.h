@@ -33,6 +33,11 @@ struct Waiter {
   std::condition_variable wake;
 };
 
+// Where a thread rests. In a library native code of the job is under way around it, and goes on
+// when it wakes while another job forks; who waits for its turn to fork is counted among those that
+// wait.
+enum class Rest { kInPython, kInLibrary, kForItsTurnToFork };
+
 // Of a thread that waits until it may fork, or start a process.
 struct ForkWait {
   uint64_t since_ns = 0;

@@ -142,7 +142,7 @@ void Governor::pump(bool for_permits) {
     Account& a = accounts_[w.id];
     // While another job forks, whoever waits stays where it is: it can't hold a lock there. Who was
     // copied out comes back with the sampler.
-    bool parked = a.saved || (parked_for_ && parked_for_ != w.id && !a.cancelled);
+    bool parked = a.saved || (parked_by_another(a) && !a.cancelled);
     Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
     Judged judged = parked ? Judged{Verdict::kWait, away}
                            : decide(a, w.pages, w.no_wait, now_ns() - w.since_ns);

@@ -169,7 +169,7 @@ void it_comes_back_for_who_needs_it() {
   CHECK(w.telemetry.slot(1, kCopiesOut) + w.telemetry.slot(3, kCopiesOut) == 1);
   second.join();
   for (uint32_t id : {1u, 3u}) {
-    if (!governor.end_rest(id)) governor.rest_until_back(id);
+    if (!governor.end_rest(id)) governor.rest_on(id);
     jobs[id - 1].end();
   }
   CHECK_EMPTY(governor.check());

@@ -108,7 +108,7 @@ void a_second_thread_that_rests_lets_a_job_leave() {
   CHECK(wedge.wait_for_leaver() == 1);
   CHECK(governor.end_rest(2) && !governor.end_rest(1));
   std::thread sleeper([&] {
-    governor.rest_until_back(1);
+    governor.rest_on(1);
     awake = true;
     governor.thread_leaves(1);
   });
@@ -136,12 +136,12 @@ void who_needs_a_thread_that_is_away_makes_room() {
     governor.begin_rest(2);
     asked = true;
     while (!answered) std::this_thread::sleep_for(milliseconds(1));
-    if (!governor.end_rest(2)) governor.rest_until_back(2);
+    if (!governor.end_rest(2)) governor.rest_on(2);
     wedge.two.end();
   });
   wedge.threads.emplace_back([&] {
     while (!asked) std::this_thread::sleep_for(milliseconds(1));
-    if (!governor.end_rest(1)) governor.rest_until_back(1);
+    if (!governor.end_rest(1)) governor.rest_on(1);
     answered = true;
     governor.thread_leaves(1);
   });
@@ -162,7 +162,7 @@ void threads_that_rest_and_read() {
         for (uint64_t mark = first[0]; !ending;) {
           governor.begin_rest(job->id);
           std::this_thread::sleep_for(std::chrono::microseconds(100));
-          if (!governor.end_rest(job->id)) governor.rest_until_back(job->id);
+          if (!governor.end_rest(job->id)) governor.rest_on(job->id);
           for (size_t i = 0; i < kPage / 8; ++i) CHECK(first[i] == mark + i);
         }
       });
@@ -360,9 +360,12 @@ void who_is_given_up_stays_away() {
   while (!governor.abandon(1)) std::this_thread::sleep_for(milliseconds(1));
   CHECK(wedge.w.telemetry.slot(1, kMemoryWaitNs) > 0);
   CHECK(!governor.end_rest(1));
-  for (void (Governor::*wakes)(uint32_t) : {&Governor::rest_until_back, &Governor::thread_enters})
-    std::thread([&governor = governor, wakes] {
-      (governor.*wakes)(1);
+  for (bool rests : {true, false})
+    std::thread([&governor = governor, rests] {
+      if (rests)
+        governor.rest_on(1);
+      else
+        governor.thread_enters(1);
       went_on = true;
     }).detach();
   CHECK(wedge.w.telemetry.slot(1, kState) == kEnded && governor.stranded(1).saved == 0);

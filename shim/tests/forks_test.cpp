@@ -103,10 +103,12 @@ void who_forks_all_the_time_lets_the_others_go_on() {
   for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
   Beside two{w};
   two.iterates();
-  for (uint64_t before = two.iterations(); two.iterations() < before + 20;) {
+  auto fork = [&] {
     CHECK(w.governor.park_others(1, 5000000000));
     w.governor.unpark_others(1);
-  }
+  };
+  fork();
+  for (uint64_t before = two.iterations(); two.iterations() < before + 20;) fork();
   w.governor.end_job(1);
 }
 
@@ -147,23 +149,108 @@ void a_fork_does_not_wait_for_who_is_about_to_fork(bool computes) {
   two.give();
 }
 
-// A job that has slept for long in its iteration does not wake in just that moment.
-void a_fork_does_not_wait_for_who_sleeps() {
-  World w(Policy::kZico, 40);
-  for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+// Two jobs, of which the second one is in its iteration.
+struct OneInItsIteration {
+  World w;
+  Governor& governor = w.governor;
   Job two{w, 2};
-  w.governor.thread_enters(2);
-  w.governor.mark(2), w.governor.pass_door(2);
-  two.take();
-  CHECK(!w.governor.park_others(1, 200000000));  // it computes
-  w.governor.unpark_others(1);
-  w.governor.begin_rest(2);
-  std::this_thread::sleep_for(milliseconds(1500));
-  CHECK(w.governor.park_others(1, 200000000));
-  w.governor.unpark_others(1);
-  CHECK(w.governor.end_rest(2));
-  w.governor.thread_leaves(2);
-  two.end();
+
+  explicit OneInItsIteration(bool ticks = true) : w{Policy::kZico, 40, ticks} {
+    w.governor.between_forks = milliseconds(0);
+    for (int i = 0; i < 2; ++i) w.governor.begin_job(0);
+    w.governor.thread_enters(2);
+    w.governor.mark(2), w.governor.pass_door(2);
+    two.take();
+  }
+  ~OneInItsIteration() {
+    w.governor.thread_leaves(2);
+    two.end();
+  }
+  bool park(uint64_t ms) { return w.governor.park_others(1, ms * 1000000); }
+  void unpark() {
+    w.governor.unpark_others(1);
+    while (w.governor.forking()) w.governor.tick();
+  }
+  uint64_t waited_ns(Slot slot) const { return w.telemetry.slot(2, slot); }
+};
+
+// It is inside nothing, and is not when it wakes meanwhile.
+void a_fork_does_not_wait_for_who_rests() {
+  OneInItsIteration jobs;
+  Governor& governor = jobs.governor;
+  CHECK(!jobs.park(200));  // it computes
+  jobs.unpark();
+  governor.begin_rest(2);
+  uint64_t start = now_ns();
+  CHECK(jobs.park(5000) && now_ns() < start + 1000000000);
+  CHECK(!governor.end_rest(2));
+  std::atomic<bool> goes_on{false};
+  std::thread woken([&] {
+    governor.rest_on(2);
+    goes_on = true;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(!goes_on && jobs.park(0));
+  governor.unpark_others(1), governor.unpark_others(1);
+  woken.join();
+  CHECK(goes_on && jobs.waited_ns(static_cast<Slot>(kWaitedNs + int{kForking} - 1)) >= 20000000);
+  while (governor.forking()) std::this_thread::yield();
+  CHECK(!jobs.park(50));
+  jobs.unpark();
+  governor.begin_rest(2);
+  CHECK(governor.end_rest(2));
+}
+
+// The one that forks need not look at the clock for that.
+void who_comes_to_rest_is_seen_at_once() {
+  OneInItsIteration jobs(false);
+  std::thread t([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    jobs.governor.begin_rest(2);
+  });
+  uint64_t start = now_ns();
+  CHECK(jobs.park(5000) && now_ns() < start + 3000000000);
+  t.join();
+  jobs.unpark();
+  CHECK(jobs.governor.end_rest(2));
+}
+
+// Or one that forks, and wants a lock that the thread has, would wait for ever.
+void who_wakes_is_not_held_for_ever() {
+  OneInItsIteration jobs;
+  jobs.governor.longest_hold = milliseconds(30);
+  jobs.governor.begin_rest(2);
+  CHECK(jobs.park(5000) && !jobs.governor.end_rest(2));
+  uint64_t start = now_ns();
+  jobs.governor.rest_on(2);
+  CHECK(now_ns() >= start + 30000000 && !jobs.park(50));
+  jobs.governor.unpark_others(1);
+  jobs.unpark();
+}
+
+// Nor is one of the job that forks.
+void who_forks_does_not_hold_its_own_threads() {
+  OneInItsIteration jobs;
+  jobs.governor.begin_rest(2);
+  CHECK(jobs.governor.park_others(2, 5000000000));
+  CHECK(jobs.governor.end_rest(2));
+  jobs.governor.unpark_others(2);
+}
+
+// Native code of the job is under way around it, but one that has slept for long does not wake in
+// just that moment.
+void who_rests_in_a_library_may_have_its_locks() {
+  OneInItsIteration jobs;
+  jobs.governor.begin_rest(2, Rest::kInLibrary);
+  CHECK(!jobs.park(200));
+  jobs.unpark();
+  std::this_thread::sleep_for(milliseconds(1300));
+  CHECK(jobs.park(200) && jobs.governor.end_rest(2, Rest::kInLibrary));
+  jobs.unpark();
+  jobs.governor.begin_rest(2);
+  CHECK(jobs.park(50) && !jobs.governor.end_rest(2));
+  jobs.governor.unpark_others(1);
+  jobs.governor.rest_on(2);
 }
 
 // A job that is setting up stops at its next allocation until the fork is through.
@@ -353,7 +440,11 @@ int main() {
   a_fork_stops_a_set_up();
   a_thread_that_has_not_entered_stops_too();
   for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
-  a_fork_does_not_wait_for_who_sleeps();
+  a_fork_does_not_wait_for_who_rests();
+  who_comes_to_rest_is_seen_at_once();
+  who_wakes_is_not_held_for_ever();
+  who_forks_does_not_hold_its_own_threads();
+  who_rests_in_a_library_may_have_its_locks();
   for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
   what_workers_take_to_start_is_work_of_its_own();
   such_work_is_told_as_it_goes_on();

@@ -17,6 +17,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "../src/api.h"
 #include "check.h"
@@ -201,6 +202,34 @@ void a_lock_is_given_back_while_the_memory_is_away() {
   CHECK(sleeper.result() == 0);
 }
 
+// It is counted as one that waits, so not as one that rests beside.
+void who_waits_for_its_turn_to_fork_is_counted_once() {
+  sem_t s;
+  CHECK(sem_init(&s, 0, 0) == 0);
+  auto counted = [] {
+    std::tuple<uint32_t, uint32_t, uint32_t> all;
+    runtime()->governor().inspect(static_cast<uint32_t>(job), [&](const Account& a) {
+      all = {a.threads, a.waiting_threads, a.resting};
+    });
+    return all;
+  };
+  Sleeper sleeper([&] {
+    gs_await_fork(job, 1);
+    sem_wait(&s);
+    gs_await_fork(job, 0);
+    return poll(nullptr, 0, 300);
+  });
+  until([&] { return counted() == std::tuple(1u, 1u, 0u); });
+  leave();
+  sem_post(&s);
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(sem_trywait(&s) == 0 && counted() == std::tuple(1u, 1u, 0u));  // it was given back
+  sem_post(&s);
+  come_back();
+  until([&] { return counted() == std::tuple(1u, 0u, 1u); });
+  CHECK(sleeper.result() == 0 && counted() == std::tuple(0u, 0u, 0u));
+}
+
 void who_is_late_may_find_the_lock() {
   sem_t s;
   CHECK(sem_init(&s, 0, 0) == 0);
@@ -302,6 +331,7 @@ int main() {
   readers_rest();
   readers_that_need_not_wait_do_not();
   a_lock_is_given_back_while_the_memory_is_away();
+  who_waits_for_its_turn_to_fork_is_counted_once();
   who_is_late_may_find_the_lock();
   a_librarys_mutex_rests();
   errors_of_mutexes_are_told();

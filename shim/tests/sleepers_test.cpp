@@ -20,7 +20,7 @@ struct Lock {
       free.acquire();
       if (governor.end_rest(id)) return;
       free.release();
-      governor.rest_until_back(id);
+      governor.rest_on(id);
     }
   }
   void give() { free.release(); }
@@ -37,7 +37,7 @@ struct Monitor {
       while (!ending) {
         governor.begin_rest(id);
         std::this_thread::sleep_for(milliseconds(2));
-        if (!governor.end_rest(id)) governor.rest_until_back(id);
+        if (!governor.end_rest(id)) governor.rest_on(id);
         look();
       }
       governor.thread_leaves(id);
@@ -181,7 +181,7 @@ void who_has_woken_and_waits_is_not_iterating() {
     free.acquire();
     CHECK(!governor.end_rest(2));
     auto woke_at = std::chrono::steady_clock::now();
-    governor.rest_until_back(2);
+    governor.rest_on(2);
     auto back_at = std::chrono::steady_clock::now();
     while (!wedge.two.pages.empty()) wedge.two.give();
     governor.mark(2), governor.pass_door(2);

@@ -19,6 +19,26 @@ def test_a_clear_case_is_measured_sooner() -> None:
     assert meter.trial_s(1.0) == pytest.approx(0.2 + 0.4)
 
 
+@pytest.mark.parametrize(
+    ("solo_s", "turns", "early_s"), [(0.01, 2, 1.0), (0.01, 3, 1.5), (0.7, 5, 3.5), (0.01, 9, 2.0)]
+)
+def test_nothing_is_known_of_turns_before_each_job_has_had_one(
+    solo_s: float, turns: int, early_s: float
+) -> None:
+    meter = Meter()
+    jobs = {account: Progress(0.0, solo_s) for account in range(1, turns + 1)}
+    meter.restart(jobs)
+    assert meter.jobs == turns
+    meter.count(0.0, jobs)
+    assert meter.trial_s(1000.0, turns) == pytest.approx(2 * solo_s + early_s)
+    meter.switch(0.0, turns)
+    meter.begin_window(0.0)
+    assert meter.read(early_s - 0.01) is None and meter.read(early_s)
+    meter.switch(10.0)
+    meter.begin_window(10.0)
+    assert meter.read(10.0 + max(0.25, 4 * solo_s))
+
+
 def test_the_meter_counts_work_of_jobs_with_different_lengths() -> None:
     meter = Meter()
     jobs = {1: Progress(10.0, 0.5), 2: Progress(0.0, 0.1)}
