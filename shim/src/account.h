@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -51,6 +52,12 @@ struct UsedElsewhere {
   Batch freed;  // 0: not yet
 };
 
+// One of these that was freed in the batch, if it is still what lies there.
+struct FreedElsewhere {
+  void* address;
+  Batch batch;
+};
+
 // Where the heap put a block: what it makes of its kind. Small blocks and extents keep off the
 // pages of others, so there it does not matter.
 enum Lies : uint8_t { kAmongPersistent, kAmongTransient, kInExtent, kPlaces, kInSlab = kPlaces };
@@ -65,7 +72,9 @@ struct Account {
   std::atomic<uint64_t> mappings{0}, device_waits{0}, cpu_waits{0};
   std::atomic<uint64_t> bad_frees{0};  // by its threads, of what is no block
   BlockUsage blocks;
-  std::map<void*, UsedElsewhere> used_elsewhere;       // in order, so that runs are alike
+  std::map<void*, UsedElsewhere> used_elsewhere;  // in order, so that runs are alike
+  std::deque<FreedElsewhere> freed_elsewhere;     // in the order of their batches
+  bool heap_ended = false;  // its own free blocks need not wait for their batches any more
   std::atomic<uint32_t> foreign{0}, foreign_freed{0};  // of these
   std::atomic<uint32_t> captures{0};                   // of CUDA graphs, under way
 

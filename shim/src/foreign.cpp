@@ -115,10 +115,17 @@ uint64_t Heap::defer(void* address, UsedElsewhere& use) {
   auto [bytes, lies] = use.freed ? Found{} : block_at(address, use.span);
   if (bytes == 0) return 0;  // freed twice
   use.freed = governor_->fences().open(account_);
-  governor_->fences().count(account_, bytes);
-  counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
+  queue(address, use.freed, bytes);
   count_free(bytes, lies);
   return bytes;
+}
+
+// With the lock in hand.
+void Heap::queue(void* address, Batch batch, uint64_t bytes) {
+  governor_->fences().count(account_, bytes);
+  counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
+  counts_.freed_elsewhere.push_back({address, batch});
+  counts_.heap_ended |= ended();
 }
 
 uint64_t Heap::release_or_defer(void* address, Span* span) {
@@ -131,10 +138,10 @@ uint64_t Heap::release_or_defer(void* address, Span* span) {
     if (!arena_ && counts_.captures.load(std::memory_order_relaxed))
       block = block_at(address, span);
     if (auto [bytes, lies] = block; bytes) {
-      counts_.used_elsewhere[address] = {span, governor_->fences().open(account_)};
-      governor_->fences().count(account_, bytes);
+      Batch batch = governor_->fences().open(account_);
+      counts_.used_elsewhere[address] = {span, batch};
       counts_.foreign.fetch_add(1, std::memory_order_relaxed);
-      counts_.foreign_freed.fetch_add(1, std::memory_order_relaxed);
+      queue(address, batch, bytes);
       count_free(bytes, lies);
       return bytes;
     }
@@ -145,12 +152,15 @@ uint64_t Heap::release_or_defer(void* address, Span* span) {
 void Heap::end_stream() {
   Stream old = stream_.exchange(Fences::kGone, std::memory_order_relaxed);
   governor_->forget_stream(old);
+  std::lock_guard lock(mutex_);
+  counts_.heap_ended = true;
 }
 
 void Heap::dissolve() {
   std::lock_guard turn(settling_);
   std::lock_guard lock(mutex_);
   arena_ = 0;
+  counts_.heap_ended = true;
   drop_kept();
   drop_empty();
 }
@@ -174,52 +184,91 @@ bool Heap::reclaim_all() {
   return reclaim(true);
 }
 
+namespace {
+struct Chosen {
+  void* address;
+  Span* span;
+  Batch freed;
+  bool waits;  // for its batch, on the stream of its heap
+};
+
+// With the lock of the account's heaps in hand.
+std::optional<Chosen> still_there(const Account& a, const FreedElsewhere& freed) {
+  auto it = a.used_elsewhere.find(freed.address);
+  if (it == a.used_elsewhere.end() || it->second.freed != freed.batch) return {};
+  return Chosen{freed.address, it->second.span, freed.batch, false};
+}
+
+// What has become free by itself: a batch passes after those before it, so where one has not, none
+// behind it has. What was on a stream that is gone is not used there again, and who gets the pages
+// waits. All stay in the queue until they have been taken back: others may need them so.
+void choose_passed(Account& a, const Fences& fences, std::vector<Chosen>& chosen) {
+  bool look_at_all = std::exchange(a.heap_ended, false);
+  std::deque<FreedElsewhere>& all = a.freed_elsewhere;
+  while (!all.empty() && !still_there(a, all.front())) all.pop_front();
+  for (const FreedElsewhere& freed : all) {
+    auto block = still_there(a, freed);
+    if (!block) continue;
+    if (block->span->heap->ended() || fences.passed(a.id, freed.batch))
+      chosen.push_back(*block);
+    else if (!look_at_all)
+      return;
+  }
+}
+
+// All, where somebody waits. What a graph gets it may use on any stream, so no wait of one is
+// enough.
+void choose_all(const Account& a, const Fences& fences, std::vector<Chosen>& chosen) {
+  for (const FreedElsewhere& freed : a.freed_elsewhere) {
+    auto block = still_there(a, freed);
+    if (!block) continue;
+    block->waits = !block->span->heap->ended() && !fences.passed(a.id, block->freed);
+    if (!block->waits || !block->span->heap->is_arena()) chosen.push_back(*block);
+  }
+}
+
+void wait_for(Governor& governor, Account& a, const std::vector<Chosen>& chosen) {
+  std::vector<Stream> waiters;
+  Batch latest = 0;
+  for (const Chosen& block : chosen) {
+    if (!block.waits) continue;
+    latest = std::max(latest, block.freed);
+    Stream own = block.span->heap->waits_on();
+    if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
+  }
+  for (Stream s : waiters) a.device_waits += governor.fences().wait(s, a.id, latest);
+}
+
+bool take_back(Account& a, const Chosen& block) {
+  {
+    std::lock_guard lock(a.heaps);
+    // Another thread may have been quicker, and the address be used elsewhere once more: then its
+    // batch is a later one, or it has none yet.
+    if (!still_there(a, {block.address, block.freed})) return false;
+    a.used_elsewhere.erase(block.address);
+    a.foreign.fetch_sub(1, std::memory_order_relaxed);
+    a.foreign_freed.fetch_sub(1, std::memory_order_relaxed);
+    if (block.span->heap->release_at_once(block.address, block.span)) return true;
+  }
+  block.span->heap->release_now(block.address, block.span, false);
+  return true;
+}
+}  // namespace
+
 bool reclaim(Governor& governor, Account& a, bool wait) {
   if (a.foreign_freed.load(std::memory_order_relaxed) == 0) return false;
   if (a.captures.load(std::memory_order_relaxed))
     return false;  // what becomes free can't be fenced
   Fences& fences = governor.fences();
   fences.poll(a.id);
-  struct Chosen {
-    void* address;
-    Span* span;
-    Batch freed;
-  };
   std::vector<Chosen> chosen;
-  std::vector<Stream> waiters;
-  Batch latest = 0;
   {
     std::lock_guard lock(a.heaps);
-    for (const auto& [address, u] : a.used_elsewhere) {
-      if (!u.freed) continue;
-      // What was on a stream that is gone is not used there again, and who gets the pages waits.
-      // What a graph gets it may use on any stream, so no wait of one is enough.
-      Stream own = u.span->heap->waits_on();
-      bool free = u.span->heap->ended() || fences.passed(a.id, u.freed);
-      if (!free && (!wait || u.span->heap->is_arena())) continue;
-      chosen.push_back({address, u.span, u.freed});
-      if (free) continue;
-      latest = std::max(latest, u.freed);
-      if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
-    }
+    wait ? choose_all(a, fences, chosen) : choose_passed(a, fences, chosen);
   }
-  for (Stream s : waiters) a.device_waits += fences.wait(s, a.id, latest);
+  wait_for(governor, a, chosen);
   bool any = false;
-  for (auto [address, span, freed] : chosen) {
-    {
-      std::lock_guard lock(a.heaps);
-      // Another thread may have been quicker, and the address be used elsewhere once more: then its
-      // batch is a later one, or it has none yet.
-      auto it = a.used_elsewhere.find(address);
-      if (it == a.used_elsewhere.end() || it->second.freed != freed) continue;
-      a.used_elsewhere.erase(it);
-      a.foreign.fetch_sub(1, std::memory_order_relaxed);
-      a.foreign_freed.fetch_sub(1, std::memory_order_relaxed);
-      any = true;
-      if (span->heap->release_at_once(address, span)) continue;
-    }
-    span->heap->release_now(address, span, false);
-  }
+  for (const Chosen& block : chosen) any |= take_back(a, block);
   return any;
 }
 

@@ -90,6 +90,7 @@ class Heap {
   uint64_t release_now(void* address, Span* span, bool count);
   bool release_at_once(void* address, Span* span);
   uint64_t defer(void* address, UsedElsewhere& use);
+  void queue(void* address, Batch batch, uint64_t bytes);
   // Another stream uses the block too: once it is freed, nobody gets it before that use has ended.
   // False for an address that is no block's start.
   bool note_use(void* address, Span* span);
