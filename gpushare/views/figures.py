@@ -41,7 +41,8 @@ Of a job:
 - `iterations`, without evaluation: `batches_evaluated` are its batches. `iteration_kinds`: how many kinds of iterations
   were seen.
 - `duration_s`: from its first line to its end. `alone_s`: an estimate of that with nobody beside: less what it waited,
-  its iterations at their pace alone, each as long as its kind.
+  its iterations at their pace alone, each as long as its kind: as profiled, or as the scheduler has found them since,
+  where others that were setting up had disturbed that (`scheduling.progress.SoloTimes`).
 - `solo_peak_bytes`: the most that it held in an iteration with nobody beside, or by its profile. `held_peak_bytes`: the
   most that it held, in whole pages. `live_peak_bytes`: the most that its blocks had. `remaining_bytes`: what was held
   of it after its end.
@@ -94,8 +95,11 @@ def build_summary(
     before_s: list[list[float]] = [[] for _ in results]
     for wait in queued:
         before_s[wait.account - 1].append(wait.waited_ns / 1e9)
+    solo_s = (yields or {}).get("solo_s", {})
     jobs = [
-        _job(r, telemetry.job(r.account), waited_s) if r.account else _never_ran(r, waited_s)
+        _job(r, telemetry.job(r.account), waited_s, solo_s.get(str(r.account)))
+        if r.account
+        else _never_ran(r, waited_s)
         for r, waited_s in zip(results, before_s, strict=True)
     ]
     peaks = [j["solo_peak_bytes"] for j in jobs]
@@ -168,7 +172,9 @@ def _spread(latencies_ns: list[int]) -> dict[str, float | None]:
     }
 
 
-def _job(result: JobResult, view: JobView, queued_s: Sequence[float]) -> dict[str, Any]:
+def _job(
+    result: JobResult, view: JobView, queued_s: Sequence[float], solo_s: float | None = None
+) -> dict[str, Any]:
     duration_s = (view.end_ns - view.begin_ns) / 1e9 if view.end_ns else None
     return {
         "name": result.name,
@@ -199,7 +205,7 @@ def _job(result: JobResult, view: JobView, queued_s: Sequence[float]) -> dict[st
         "copies_out": view.copies_out,
         "python_grants": view.python_grants,
         "remaining_bytes": view.held_bytes if view.end_ns else None,
-        "alone_s": _alone_s(view, duration_s),
+        "alone_s": _alone_s(view, duration_s, solo_s),
         "memory": _memory(view),
     }
 
@@ -264,10 +270,12 @@ def _job_fields() -> list[str]:
     return SLOT
 
 
-def _alone_s(view: JobView, duration_s: float | None) -> float | None:
+def _alone_s(view: JobView, duration_s: float | None, solo_s: float | None) -> float | None:
+    """:param solo_s: of one iteration, as far as the scheduler has counted any."""
     if duration_s is None or not view.solo_iteration_ns:
         return None
+    solo_ns = view.solo_iteration_ns if solo_s is None else min(view.solo_iteration_ns, solo_s * 1e9)
     waits_s = (view.door_wait_ns + view.memory_wait_ns) / 1e9
-    shared_solo_ns = view.shared_work / 1e6 * view.solo_iteration_ns
+    shared_solo_ns = view.shared_work / 1e6 * solo_ns
     slowed_s = (view.shared_iteration_sum_ns - shared_solo_ns) / 1e9
     return max(0.0, duration_s - waits_s - max(0.0, slowed_s))

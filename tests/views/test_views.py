@@ -214,6 +214,21 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
 
 
+def test_a_job_alone_takes_what_its_iterations_were_found_to_take(memory: int) -> None:
+    """The profile of the first one was disturbed by others that were setting up; the second one's was not."""
+    fill(memory)
+    results = [JobResult("a", "a.py", account=1), JobResult("b", "b.py", account=2), JobResult("c", "c.py")]
+    found = {"solo_s": {"1": 0.08, "2": 0.11}}
+    summary = build_summary(
+        Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0, yields=found
+    )
+    assert [job["alone_s"] for job in summary["jobs"]] == [
+        pytest.approx(5 - 1 - 1.2),
+        pytest.approx(5 - 1 - 0.38),
+        None,
+    ]
+
+
 def test_a_shift_has_a_forecast_only_where_one_was_planned(memory: int) -> None:
     fill(memory)
     for account, planned_ns in ((1, 0), (2, 200_000_000)):
