@@ -15,7 +15,7 @@ from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
 from gpushare.host.outcome import Outcome, ask_device
-from gpushare.isolation import context, directory, exits, modules, signals, stdio, system, threads
+from gpushare.isolation import context, directory, exits, modules, signal_handlers, stdio, system, threads
 from gpushare.isolation.context import JobContext
 from gpushare.native import doors, process, shim
 from gpushare.scheduling.admission import Need
@@ -57,9 +57,9 @@ class JobRunner:
         job = self._job
         if asks_to_end:
             self._signalled = number
-        if job and self.runs and (asks_to_end or signals.has_handler(job, number)):
-            signals.deliver(job, number)
-            if not signals.has_handler(job, number):
+        if job and self.runs and (asks_to_end or signal_handlers.has_handler(job, number)):
+            signal_handlers.deliver(job, number)
+            if not signal_handlers.has_handler(job, number):
                 self._begin_to_wait()
 
     @property
