@@ -55,10 +55,12 @@ class Device {
   // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
   virtual void make_wait(Stream, Event) {}
 
-  // Contents that leave for a while, of a page that nobody uses meanwhile. copy_out writes a copy
-  // elsewhere; false if it can't. take_away then unmaps the page, and a stray use of the address is
-  // a fault, not a wrong number. bring_back puts the copy into the frame that now lies there;
+  // Contents that leave for a while, of a page that nobody uses meanwhile. can_copy_out says
+  // whether there is room elsewhere for so many bytes, as far as is known before; copy_out writes a
+  // copy there; false if it can't. take_away then unmaps the page, and a stray use of the address
+  // is a fault, not a wrong number. bring_back puts the copy into the frame that now lies there;
   // forget drops the copy, and the address is usable again.
+  virtual bool can_copy_out(size_t) { return true; }
   virtual bool copy_out(char*, size_t) { return false; }
   virtual void take_away(char*, size_t) {}
   virtual bool bring_back(char*, size_t) { return false; }

@@ -18,7 +18,7 @@ uint64_t Pool::save(uint32_t account) {
   std::vector<PageIndex> pages;
   for (PageIndex p = 0; p < address_pages_; ++p)
     if (page_[p].use == Use::kHeld && page_[p].holder == account) pages.push_back(p);
-  if (pages.empty()) return 0;
+  if (pages.empty() || !device_->can_copy_out(pages.size() * page_bytes_)) return 0;
   try {
     if (Batch open = fences_->open(account)) fences_->finish(account, open);
   } catch (const DeviceFailure&) {

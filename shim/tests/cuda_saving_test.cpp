@@ -73,6 +73,22 @@ void it_comes_back_as_it_was(uint64_t seed) {
   CHECK(c.wrong_reads == 0 && c.misuses == 0);
 }
 
+// What the machine has not got would end all jobs.
+void it_stays_where_the_machine_has_no_memory_for_it() {
+  fake_cuda_reset(1);
+  fake_cuda_set_granularity(kPage);
+  Rig rig(6);
+  PageIndex mine = rig.take(1);
+  fake_cuda_launch_write(rig.streams[0], rig.address(mine), kPages * kPage, 11);
+  rig.device.memory_left = [] { return kPages * kPage; };  // but jobs need some of it
+  CHECK(rig.pool.save(1) == 0);
+  fake_cuda_launch_read(rig.streams[0], rig.address(mine), kPages * kPage, 11);
+  fake_cuda_run_all();
+  CHECK(fake_cuda_read_counters().wrong_reads == 0);
+  rig.device.memory_left = [] { return 2 * kPages * kPage; };
+  CHECK(rig.pool.save(1) == kPages);
+}
+
 void leave(Rig& rig, uint32_t account, PageIndex first) {
   rig.pool.unhold(first, rig.pages, rig.stream(account));
   rig.pool.release_range(first, rig.pages);
@@ -148,6 +164,7 @@ void it_comes_back_to_what_can_be_waited_for(uint64_t seed) {
 
 int main() {
   setvbuf(stdout, nullptr, _IONBF, 0);
+  it_stays_where_the_machine_has_no_memory_for_it();
   for (uint64_t seed = 0; seed < 100; ++seed) it_comes_back_as_it_was(seed);
   for (uint64_t seed = 0; seed < 40; ++seed) it_comes_back_once_a_capture_has_ended(seed);
   for (uint64_t seed = 0; seed < 10; ++seed) it_comes_back_to_what_can_be_waited_for(seed);

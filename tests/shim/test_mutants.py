@@ -317,6 +317,7 @@ MUTANTS = [
     ("cuda_arenas", "arenas.cpp", "    reclaim(governor_, a, false);\n", ""),
     ("cuda_arenas", "arenas.cpp", "    finish_in_arenas(governor_, a);\n", ""),
     ("cuda_arenas", "foreign.cpp", "if (!block->waits || !block->span->heap->is_arena()) ", ""),
+    ("cuda_saving", "saving.cpp", " || !device_->can_copy_out(pages.size() * page_bytes_)", ""),
     ("cuda_elsewhere", "foreign.cpp", "  counts_.heap_ended |= ended();\n", ""),
     ("cuda_elsewhere", "foreign.cpp", "block->span->heap->ended() || fences", "fences"),
     ("cuda_elsewhere", "foreign.cpp", "    else if (!look_at_all)\n      return;\n", "    else\n      return;\n"),

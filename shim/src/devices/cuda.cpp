@@ -207,6 +207,12 @@ void CudaDevice::make_wait(Stream waiter, Event event) {
   driver_->check(result, "cuStreamWaitEvent");
 }
 
+// Most of what is left may be taken: jobs need some of it themselves.
+bool CudaDevice::can_copy_out(size_t bytes) {
+  uint64_t left = memory_left();
+  return bytes <= left - left / 8;
+}
+
 bool CudaDevice::copy_out(char* address, size_t bytes) {
   std::unique_ptr<char[]> copy(new (std::nothrow) char[bytes]);
   if (!copy) return false;

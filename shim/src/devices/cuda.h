@@ -10,6 +10,7 @@
 
 #include "../device.h"
 #include "cuda_driver.h"
+#include "host_memory.h"
 
 namespace gpushare {
 
@@ -42,10 +43,14 @@ class CudaDevice final : public Device {
   void finish(Event event) override;
   void make_wait(Stream waiter, Event event) override;
 
+  bool can_copy_out(size_t bytes) override;
   bool copy_out(char* address, size_t bytes) override;
   void take_away(char* address, size_t bytes) override;
   bool bring_back(char* address, size_t bytes) override;
   void forget(char* address, size_t bytes) override;
+
+  // Copies lie in the machine's own memory. To be set before any is made.
+  uint64_t (*memory_left)() = [] { return host_memory_left(); };
 
  private:
   class Call;
