@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from multiprocessing import popen_fork
+from multiprocessing import popen_fork, process
 from typing import Any
 
 from gpushare.isolation import context, imports
@@ -127,10 +127,26 @@ def started_alone(start: Callable[..., None]) -> Callable[..., None]:
     return start_alone
 
 
+def told(start: Callable[..., None]) -> Callable[..., None]:
+    """`multiprocessing`'s start of a process, in whatever way: what it takes is no iteration's time."""
+
+    @wraps(start)
+    def start_told(self: Any) -> None:
+        job = context.current()
+        if job is not None and context.in_host():
+            with shim.awaiting_fork(job.account):
+                pass
+        start(self)
+
+    return start_told
+
+
 def install() -> None:
     """Replace the functions that fork. Programs are started without one (see `children.py`)."""
     start: Any = popen_fork.Popen
     start._launch = launched_alone(start._launch)
+    any_process: Any = process.BaseProcess
+    any_process.start = told(any_process.start)
     program: Any = subprocess.Popen
     program.__init__ = started_alone(program.__init__)
     os.fork = guarded(os.fork, int)

@@ -50,8 +50,9 @@ class Books {
   // The job that forks; 0: nobody. Written under the lock.
   std::atomic<uint32_t> parked_for_{0};
   uint64_t parked_since_ns_ = 0;
-  uint64_t unpark_at_ns_ = 0;  // it has forked, and may again until then; 0: else
-  uint32_t forks_ = 0;         // of its threads at once
+  bool parked_in_vain_ = false;  // for the last fork of that job
+  uint64_t unpark_at_ns_ = 0;    // it has forked, and may again until then; 0: else
+  uint32_t forks_ = 0;           // of its threads at once
   std::condition_variable parked_changed_, changed_, looks_changed_;
   uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see
   uint64_t most_saved_ = 0;   // largest of the accounts' `saved` since it was last nought

@@ -27,7 +27,9 @@ bool Judge::rests_for_fork(const Account& a) const {
 // `strictly`: that a thread of the job waits to fork is not enough while others of it compute.
 bool Judge::all_parked(uint32_t except, bool set_up_too, bool strictly) const {
   for (const Account& a : accounts()) {
-    bool computes = (a.open && !a.saved) || (set_up_too && a.id && a.live_job());
+    // What has no iteration any more, or not yet, stops at its next allocation.
+    bool iterates = a.open && !a.saved && !a.at_door();
+    bool computes = iterates || (set_up_too && a.id && a.live_job());
     if (!computes || a.id == except || rests_for_fork(a)) continue;
     uint32_t passed_over = strictly && !stands_still(a) ? a.fork_waits : 0;
     if (a.waiting_threads == passed_over) return false;
@@ -108,14 +110,20 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
 }
 
 bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock) {
-  if (parked_for_ != id) parked_since_ns_ = now_ns();
+  bool again = parked_for_ == id;  // the others have stopped, or will at their next allocation
+  if (!again) parked_since_ns_ = now_ns(), parked_in_vain_ = false;
   parked_for_ = id;
   unpark_at_ns_ = 0;
   ++forks_;
   parked_changed_.notify_all();  // it may be another one that forks now
-  parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true, true); });
-  parked_changed_.wait_for(lock, kOthersEnd, [&] { return all_parked(id, false, true); });
-  return parked_changed_.wait_until(lock, until, [&] { return all_parked(id, false, false); });
+  if (!again) {
+    parked_changed_.wait_for(lock, kSetUpStops, [&] { return all_parked(id, true, true); });
+    parked_changed_.wait_for(lock, kOthersEnd, [&] { return all_parked(id, false, true); });
+  }
+  auto all_stand = [&] { return all_parked(id, false, false); };
+  bool parked = parked_in_vain_ ? all_stand() : parked_changed_.wait_until(lock, until, all_stand);
+  parked_in_vain_ = !parked;
+  return parked;
 }
 
 // Who starts workers forks again in a moment, and would wait for the others' iterations each time.

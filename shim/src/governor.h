@@ -100,9 +100,10 @@ class Governor : private Judge {
   // Between these the calling thread, one of the job's, uses nothing that the job holds. end_rest
   // is false where that is away, or while another job forks: rest_on, then, without any lock that
   // others may want.
+  // False from rest_on: it was held for long, and is not to be again.
   void begin_rest(uint32_t id, Rest rest = Rest::kInPython);
   bool end_rest(uint32_t id, Rest rest = Rest::kInPython);
-  void rest_on(uint32_t id, Rest rest = Rest::kInPython);
+  bool rest_on(uint32_t id, Rest rest = Rest::kInPython);
   void mark(uint32_t id);
   // A node of an autograd graph was made: the first one ends the set-up, and the last one that
   // `watch` asked for ends an iteration.
@@ -215,7 +216,7 @@ class Governor : private Judge {
   Waiter begin_wait_for_return(Account& a);
   void end_wait_for_return(Waiter& w);
   static void count_rest(Account& a, Rest rest, int by);
-  void hold_for_fork(Account& a, Lock& lock);
+  bool hold_for_fork(Account& a, Lock& lock);
   ForkWait begin_fork_wait(Account& a);
   void end_fork_wait(Account& a, ForkWait w);
   bool park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock);

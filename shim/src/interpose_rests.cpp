@@ -65,7 +65,7 @@ int rest_for(Try try_it, Call call, GiveBack give_back, Rest rest) {
     bool over = governor.end_rest(job, rest);
     if (!over) {
       if (result == 0) give_back();
-      governor.rest_on(job, rest);
+      if (!governor.rest_on(job, rest)) rest = Rest::kHeldForLong;
     }
     errno = error;
     // Who was late may find it now.

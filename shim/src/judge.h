@@ -85,6 +85,7 @@ class Judge : protected Books {
   // Who stands still, and who could leave or come back (rests.cpp, copying_out.cpp, aside.cpp).
   bool is_asleep(const Account& a, uint64_t for_ns) const;
   bool rests_for_fork(const Account& a) const;
+  bool is_held_for_fork(const Account& a) const;
   bool parked_by_another(const Account& a) const {
     uint32_t forks = parked_for_;
     return forks && forks != a.id;

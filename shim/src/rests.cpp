@@ -45,18 +45,31 @@ void Governor::begin_rest(uint32_t id, Rest rest) {
 
 bool Governor::end_rest(uint32_t id, Rest rest) {
   Account& a = accounts_[id];
+  bool held = rest == Rest::kInPython;
+  if (!held || !parked_by_another(a)) {
+    count_rest(a, rest, -1);
+    if (!a.away && !(held && parked_by_another(a))) return true;
+    count_rest(a, rest, 1);
+  }
+  if (a.away || !held) return false;
+  Lock lock(mutex_);
+  parked_changed_.notify_all();
+  if (a.away || is_held_for_fork(a)) return false;
   count_rest(a, rest, -1);
-  if (!a.away && !(rest == Rest::kInPython && parked_by_another(a))) return true;
-  count_rest(a, rest, 1);
-  return false;
+  return true;
 }
 
-void Governor::rest_on(uint32_t id, Rest rest) {
+// Who forks waits for the door of a job of which another thread computes: that one may need this
+// one to get there.
+bool Judge::is_held_for_fork(const Account& a) const {
+  return parked_by_another(a) && !a.cancelled && stands_still(a);
+}
+
+bool Governor::rest_on(uint32_t id, Rest rest) {
   Account& a = accounts_[id];
   Lock lock(mutex_);
   ++a.woken;
-  parked_changed_.notify_all();
-  if (rest == Rest::kInPython) hold_for_fork(a, lock);
+  bool over = rest != Rest::kInPython || hold_for_fork(a, lock);
   if (a.away || a.abandoned) {
     Waiter w = begin_wait_for_return(a);
     parked_changed_.wait(lock, [&] { return !a.away && !a.abandoned; });
@@ -64,16 +77,18 @@ void Governor::rest_on(uint32_t id, Rest rest) {
   }
   --a.woken;
   count_rest(a, rest, -1);
+  return over;
 }
 
 // Not for ever: the thread may have another lock in hand that a hook of the one that forks wants.
-void Governor::hold_for_fork(Account& a, Lock& lock) {
-  if (!parked_by_another(a) || a.cancelled) return;
+// False: it still forks.
+bool Governor::hold_for_fork(Account& a, Lock& lock) {
+  if (!is_held_for_fork(a)) return true;
   if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();
   Waiter w = begin_other_wait(a, 0, {kForking, parked_for_});
-  parked_changed_.wait_for(lock, longest_hold,
-                           [&] { return !parked_by_another(a) || a.cancelled; });
+  bool over = parked_changed_.wait_for(lock, longest_hold, [&] { return !is_held_for_fork(a); });
   end_wait_for_return(w);
+  return over;
 }
 
 // A wait that no door and no allocation makes is told like those: with `pages`, as one for memory.

@@ -34,9 +34,9 @@ struct Waiter {
 };
 
 // Where a thread rests. In a library native code of the job is under way around it, and goes on
-// when it wakes while another job forks; who waits for its turn to fork is counted among those that
-// wait.
-enum class Rest { kInPython, kInLibrary, kForItsTurnToFork };
+// when it wakes while another job forks, as does who was held for that for long; who waits for its
+// turn to fork is counted among those that wait.
+enum class Rest { kInPython, kInLibrary, kForItsTurnToFork, kHeldForLong };
 
 // Of a thread that waits until it may fork, or start a process.
 struct ForkWait {

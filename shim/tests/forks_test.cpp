@@ -222,10 +222,50 @@ void who_wakes_is_not_held_for_ever() {
   jobs.governor.begin_rest(2);
   CHECK(jobs.park(5000) && !jobs.governor.end_rest(2));
   uint64_t start = now_ns();
-  jobs.governor.rest_on(2);
+  CHECK(!jobs.governor.rest_on(2));
   CHECK(now_ns() >= start + 30000000 && !jobs.park(50));
+  jobs.governor.begin_rest(2, Rest::kHeldForLong);
+  CHECK(jobs.governor.end_rest(2, Rest::kHeldForLong));
   jobs.governor.unpark_others(1);
   jobs.unpark();
+}
+
+// Nor is one without which another of its job may not get to the door that is waited for.
+void who_wakes_beside_one_that_computes_goes_on() {
+  OneInItsIteration jobs;
+  jobs.governor.thread_enters(2);
+  jobs.governor.begin_rest(2);
+  CHECK(!jobs.park(50) && jobs.governor.end_rest(2));
+  jobs.governor.begin_rest(2);
+  jobs.governor.begin_rest(2);
+  CHECK(jobs.park(0) && !jobs.governor.end_rest(2));  // now that all rest
+  for (int n = 0; n < 2; ++n) jobs.governor.unpark_others(1);
+  CHECK(jobs.governor.rest_on(2) && jobs.governor.end_rest(2));
+  jobs.governor.thread_leaves(2);
+}
+
+// It computes something of its own, and would stop at its next allocation.
+void whose_iteration_is_over_is_not_waited_for() {
+  OneInItsIteration jobs;
+  jobs.governor.mark(2);
+  CHECK(jobs.park(200));
+  jobs.unpark();
+}
+
+// Forks one after the other wait for the same job only once, though nobody has come to a door.
+void what_was_waited_for_in_vain_is_not_again() {
+  OneInItsIteration jobs;
+  jobs.governor.between_forks = std::chrono::hours(1);
+  CHECK(!jobs.park(100));
+  jobs.governor.unpark_others(1);
+  uint64_t start = now_ns();
+  CHECK(!jobs.park(5000) && now_ns() < start + 2000000000);
+  jobs.governor.begin_rest(2);
+  jobs.governor.unpark_others(1);
+  CHECK(jobs.park(5000));
+  jobs.governor.unpark_others(1);
+  jobs.governor.end_job(1);
+  CHECK(jobs.governor.end_rest(2) && jobs.governor.begin_job(0) == 3);
 }
 
 // Nor is one of the job that forks.
@@ -443,7 +483,10 @@ int main() {
   a_fork_does_not_wait_for_who_rests();
   who_comes_to_rest_is_seen_at_once();
   who_wakes_is_not_held_for_ever();
+  who_wakes_beside_one_that_computes_goes_on();
   who_forks_does_not_hold_its_own_threads();
+  whose_iteration_is_over_is_not_waited_for();
+  what_was_waited_for_in_vain_is_not_again();
   who_rests_in_a_library_may_have_its_locks();
   for (bool computes : {false, true}) a_wait_to_fork_is_no_part_of_the_iteration(computes);
   what_workers_take_to_start_is_work_of_its_own();
