@@ -187,16 +187,18 @@ bool Heap::reclaim_all() {
 namespace {
 struct Chosen {
   void* address;
-  Span* span;
+  Span* span;  // to be looked at with the lock only: another thread may take it back
   Batch freed;
-  bool waits;  // for its batch, on the stream of its heap
+  Stream own;  // of its heap
+  bool waits;  // for its batch, on that stream
 };
 
 // With the lock of the account's heaps in hand.
 std::optional<Chosen> still_there(const Account& a, const FreedElsewhere& freed) {
   auto it = a.used_elsewhere.find(freed.address);
   if (it == a.used_elsewhere.end() || it->second.freed != freed.batch) return {};
-  return Chosen{freed.address, it->second.span, freed.batch, false};
+  Span* span = it->second.span;
+  return Chosen{freed.address, span, freed.batch, span->heap->waits_on(), false};
 }
 
 // What has become free by itself: a batch passes after those before it, so where one has not, none
@@ -233,8 +235,7 @@ void wait_for(Governor& governor, Account& a, const std::vector<Chosen>& chosen)
   for (const Chosen& block : chosen) {
     if (!block.waits) continue;
     latest = std::max(latest, block.freed);
-    Stream own = block.span->heap->waits_on();
-    if (std::ranges::find(waiters, own) == waiters.end()) waiters.push_back(own);
+    if (std::ranges::find(waiters, block.own) == waiters.end()) waiters.push_back(block.own);
   }
   for (Stream s : waiters) a.device_waits += governor.fences().wait(s, a.id, latest);
 }
