@@ -110,8 +110,10 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
 }
 
 bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock) {
-  bool again = parked_for_ == id;  // the others have stopped, or will at their next allocation
-  if (!again) parked_since_ns_ = now_ns(), parked_in_vain_ = false;
+  // It has forked a moment ago: the others have stopped, or will at their next allocation.
+  bool again = parked_for_ == id && unpark_at_ns_;
+  if (parked_for_ != id) parked_since_ns_ = now_ns();
+  if (!again) parked_in_vain_ = false;
   parked_for_ = id;
   unpark_at_ns_ = 0;
   ++forks_;
