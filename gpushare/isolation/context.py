@@ -30,6 +30,7 @@ class JobContext:
         2,
     )  # of the streams that it began with, also when it has closed one
     generator: Any = None  # torch.Generator; held here, its address lies in every thread's slot
+    python_random: Any = None  # random.Random; here, since scripts ask for it at each draw
     thread: threading.Thread = field(default_factory=threading.current_thread)
     thread_ident: int = field(default_factory=threading.get_ident)
     threads: dict[int, threading.Thread] = field(default_factory=dict)  # those that run, by id()
@@ -39,6 +40,7 @@ class JobContext:
 
 
 _local = threading.local()
+here = _local  # its `job` is `current()`, for who can't afford a call; not there in threads of the host's own
 _host_pid = os.getpid()
 
 

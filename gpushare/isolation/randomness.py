@@ -16,6 +16,7 @@ from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 
 _host_inst: Any = random._inst
+_here: Any = context.here
 _python: PerJob[random.Random] = PerJob(random.Random(), random.Random)
 _numpy: PerJob[Any] | None = None
 
@@ -24,10 +25,18 @@ class _StandIn(random.Random):
     """The five functions that all others of `random.Random` draw from, and the kept second normal number."""
 
     def random(self) -> float:
-        return _python.get().random()
+        try:
+            drawn: float = _here.job.python_random.random()
+        except AttributeError:  # no job
+            drawn = _python.get().random()
+        return drawn
 
     def getrandbits(self, k: int, /) -> int:
-        return _python.get().getrandbits(k)
+        try:
+            bits: int = _here.job.python_random.getrandbits(k)
+        except AttributeError:
+            bits = _python.get().getrandbits(k)
+        return bits
 
     def seed(self, *args: Any, **kwargs: Any) -> None:
         _python.get().seed(*args, **kwargs)
@@ -101,7 +110,7 @@ def install() -> None:
 
 def enter(job: context.JobContext) -> None:
     """A fresh interpreter's state."""
-    _python.of(job)
+    job.python_random = _python.of(job)
     if _numpy:
         _numpy.of(job)
 
