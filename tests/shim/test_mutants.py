@@ -150,7 +150,7 @@ MUTANTS = [
     ("forks", "rests.cpp", "  if (!parked_by_another(accounts_[id])) return;", "  return;"),
     ("forks", "rests.cpp", "bool held = rest == Rest::kInPython;", "bool held = false;"),
     ("forks", "rests.cpp", "bool held = rest == Rest::kInPython;", "bool held = true;"),
-    ("forks", "rests.cpp", "return parked_by_another(a) && !a.cancelled && ", "return forking() && "),
+    ("forks", "rests.cpp", "return parked_by_another(a) && !a.cancelled && ", "return !a.cancelled && "),
     ("forks", "rests.cpp", " && !a.cancelled && stands_still(a);", " && !a.cancelled;"),
     ("forks", "rests.cpp", "rest != Rest::kInPython || hold_for_fork(a, lock);", "true;"),
     ("forks", "forks.cpp", " && !a.saved && !a.at_door();", " && !a.saved;"),
