@@ -134,8 +134,7 @@ def told(start: Callable[..., None]) -> Callable[..., None]:
     def start_told(self: Any) -> None:
         job = context.current()
         if job is not None and context.in_host():
-            with shim.awaiting_fork(job.account):
-                pass
+            shim.tell_of_process(job.account)
         start(self)
 
     return start_told

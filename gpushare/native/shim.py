@@ -206,6 +206,12 @@ def awaiting_fork(account: int) -> Iterator[None]:
         lib().gs_await_fork(account, 0)
 
 
+def tell_of_process(account: int) -> None:
+    """The job starts a process: what that takes is work of its own (`shim/src/iteration_kinds.h`)."""
+    for waits in (1, 0):
+        lib().gs_await_fork(account, waits)
+
+
 def unpark_others(account: int) -> None:
     """Let the jobs go on that `park_others` holds."""
     lib().gs_unpark_others(account)

@@ -99,8 +99,7 @@ class Governor : private Judge {
   void thread_leaves(uint32_t id);
   // Between these the calling thread, one of the job's, uses nothing that the job holds. end_rest
   // is false where that is away, or while another job forks: rest_on, then, without any lock that
-  // others may want.
-  // False from rest_on: it was held for long, and is not to be again.
+  // others may want. That is false where it was held for long, and is not to be again.
   void begin_rest(uint32_t id, Rest rest = Rest::kInPython);
   bool end_rest(uint32_t id, Rest rest = Rest::kInPython);
   bool rest_on(uint32_t id, Rest rest = Rest::kInPython);

@@ -152,17 +152,12 @@ def test_an_interrupt_while_it_waits_leaves_nothing_locked(
 def test_a_process_is_told_of_however_it_starts(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """So what it takes is counted as work of its own (`shim/src/iteration_kinds.h`)."""
 
-    @contextmanager
-    def awaiting(account: int) -> Iterator[None]:
-        calls.append(f"await {account}")
-        yield
-
-    monkeypatch.setattr(shim, "awaiting_fork", awaiting)
+    monkeypatch.setattr(shim, "tell_of_process", lambda account: calls.append(f"tell {account}"))
     process = types.SimpleNamespace(start=fork.told(lambda self: calls.append("start")))
     process.start(process)
     context.bind(None)
     process.start(process)
-    assert calls == ["await 3", "start", "start"]
+    assert calls == ["tell 3", "start", "start"]
 
 
 def test_the_child_lets_nobody_go_on(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
