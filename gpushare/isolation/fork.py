@@ -68,9 +68,11 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
             with _no_process_begins(job):
                 parked = True
                 if not shim.park_others(job.account, _LONGEST_PARK_NS):
-                    # The other job is in one very long iteration. Forking now is what plain python does all the time
+                    # The other job computes without an allocation. Forking now is what plain python does all the time
                     # beside its own threads; waiting for ever would be worse.
-                    job.note(f"{job.name} forked beside a job that did not reach its door within 5 s")
+                    job.note(
+                        f"{job.name} forked beside a job that allocated nothing for 5 s, where it is stopped"
+                    )
                 result = fork(*args, **kwargs)
                 pid = pid_of(result)
         finally:

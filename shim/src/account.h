@@ -105,6 +105,7 @@ struct Account {
   uint32_t warmup_left = 0, distrusted = 0;
   uint32_t threads = 0, waiting_threads = 0;  // that work for the job; that wait here
   uint32_t fork_waits = 0;                    // of these, until they may fork
+  uint32_t stopped = 0;                       // of these, until another job has forked
   bool started_process = false;               // in the open iteration, or waits for its turn to
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never

@@ -49,7 +49,7 @@ class Books {
   std::list<Waiter*> memory_waiters_, door_waiters_;
   // The job that forks; 0: nobody. Written under the lock.
   std::atomic<uint32_t> parked_for_{0};
-  uint64_t parked_since_ns_ = 0;
+  uint64_t parked_since_ns_ = 0, stops_within_from_ns_ = 0, parks_ended_ = 0;
   bool parked_in_vain_ = false;  // for the last fork of that job
   uint64_t unpark_at_ns_ = 0;    // it has forked, and may again until then; 0: else
   uint32_t forks_ = 0;           // of its threads at once

@@ -1,7 +1,11 @@
 // A fork is a door for all: what another thread has locked in just that moment the child has locked
-// for ever. So the other jobs stop at their doors, or where they wait, while one forks. A thread
-// that rests (rests.cpp) is inside nothing; when it wakes meanwhile it rests on.
+// for ever. So the other jobs stop where they allocate next, in the middle of an iteration too, or
+// where they wait, while one forks: who asks for a block is inside no library that has locks of its
+// own, as at its door. A thread that rests (rests.cpp) is inside nothing; when it wakes meanwhile
+// it rests on.
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "clock.h"
 #include "gil.h"
@@ -41,36 +45,52 @@ void Governor::stop_for_fork(uint32_t id) {
   GilReleased released;
   Lock lock(mutex_);
   Account& a = accounts_[id];
-  if (!parked_for_ || parked_for_ == id || a.open || a.ended || a.cancelled) return;
-  uint32_t more = !has_entered(id);
-  a.threads += more;
-  ++a.waiting_threads, ++a.woken;  // it is not asleep: what leaves meanwhile is to come back
-  Waiter w = begin_other_wait(a, 0, {kForking, parked_for_});
+  if (!parked_by_another(a) || a.ended || a.cancelled) return;
+  bool entered = has_entered(id);
+  // What others compute for an iteration, one that has entered waits for.
+  if (a.open && !(entered && now_ns() >= stops_within_from_ns_)) return;
+  a.threads += !entered;
+  ++a.waiting_threads, ++a.stopped, ++a.woken;  // not asleep: what leaves meanwhile comes back
+  ForkWait w = begin_pause(a);
   parked_changed_.notify_all();
-  parked_changed_.wait(lock, [&] { return (!parked_for_ || a.cancelled) && !a.away; });
-  end_other_wait(w);
-  --a.waiting_threads, --a.woken;
-  a.threads -= more;
+  uint64_t park = parks_ended_;
+  parked_changed_.wait(lock, [&] { return parks_ended_ != park || a.cancelled; });
+  if (parks_ended_ == park) --a.waiting_threads, --a.stopped;
+  if (a.away) await_return(a, lock);
+  end_pause(a, w);
+  --a.woken;
+  a.threads -= !entered;
+}
+
+void Governor::await_return(Account& a, Lock& lock) {
+  ++a.waiting_threads;
+  parked_changed_.wait(lock, [&] { return !a.away; });
+  --a.waiting_threads;
 }
 
 // What the job waits is no part of its iteration's time, if nothing of it computes meanwhile.
-ForkWait Governor::begin_fork_wait(Account& a) {
-  a.started_process = true;
-  ++a.waiting_threads, ++a.woken, ++a.fork_waits;
-  ForkWait w{now_ns(), stands_still(a)};
+ForkWait Governor::begin_pause(Account& a) {
+  ForkWait w{now_ns(), stands_still(a),
+             parked_by_another(a) ? parked_for_.load() : largest_other(a)};
   if (w.pauses && a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
   return w;
 }
 
-void Governor::end_fork_wait(Account& a, ForkWait w) {
+void Governor::end_pause(Account& a, ForkWait w) {
   uint64_t now = now_ns();
   if (!w.pauses || --a.memory_waits > 0) return;
   pause(a, now);
   if (now - w.since_ns < kToldNs) return;
   Waiter told = begin_other_wait(a, 0, {});
   told.since_ns = w.since_ns;
-  told.reasons.begin(w.since_ns, {kForking, largest_other(a)});
+  told.reasons.begin(w.since_ns, {kForking, w.by});
   end_other_wait(told);
+}
+
+ForkWait Governor::begin_fork_wait(Account& a) {
+  a.started_process = true;
+  ++a.waiting_threads, ++a.woken, ++a.fork_waits;
+  return begin_pause(a);
 }
 
 void Governor::await_turn_to_fork(uint32_t id, bool waits) {
@@ -84,7 +104,7 @@ void Governor::await_turn_to_fork(uint32_t id, bool waits) {
   }
   parked_changed_.wait(lock, [&] { return !a.away; });
   --a.waiting_threads, --a.woken, --a.fork_waits;
-  end_fork_wait(a, begun);
+  end_pause(a, begun);
 }
 
 bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
@@ -103,7 +123,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
   parked_changed_.wait(lock, [&] { return !a.away; });  // nobody forks without its memory
   --a.waiting_threads, --a.woken, --a.fork_waits;
   bool parked = mine && park_all_but(id, until, lock);
-  end_fork_wait(a, w);
+  end_pause(a, w);
   telemetry_->header(kParks, telemetry_->header(kParks) + 1);
   telemetry_->header(kParkNs, telemetry_->header(kParkNs) + now_ns() - start);
   return parked;
@@ -112,7 +132,7 @@ bool Governor::park_others(uint32_t id, uint64_t timeout_ns) {
 bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock) {
   // It has forked a moment ago: the others have stopped, or will at their next allocation.
   bool again = parked_for_ == id && unpark_at_ns_;
-  if (parked_for_ != id) parked_since_ns_ = now_ns();
+  if (!parked_for_) parked_since_ns_ = now_ns();
   if (!again) parked_in_vain_ = false;
   parked_for_ = id;
   unpark_at_ns_ = 0;
@@ -146,7 +166,15 @@ void Governor::unpark_if_due(uint64_t now) {
   if (unpark_at_ns_ && now >= unpark_at_ns_) end_park();
 }
 
+// Who was stopped counts as running from here on, though its thread has yet to wake: it may fork
+// again before that. And it goes on for as long before it is stopped within an iteration again:
+// between the forks of one that forks all the time it would only come to its next allocation.
 void Governor::end_park() {
+  uint64_t now = now_ns();
+  stops_within_from_ns_ = now + (now - std::min(now, parked_since_ns_));
+  for (uint32_t id = 1; id <= jobs_; ++id)
+    accounts_[id].waiting_threads -= std::exchange(accounts_[id].stopped, 0);
+  ++parks_ended_;
   parked_for_ = forks_ = 0;
   unpark_at_ns_ = 0;
   parked_changed_.notify_all();

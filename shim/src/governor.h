@@ -148,9 +148,9 @@ class Governor : private Judge {
   DecisionLog& decisions() { return decisions_; }
   void flush_logs() { log_.flush(), decisions_.flush(); }
   uint64_t wait_change(uint64_t seen, uint64_t timeout_ns);
-  // Before a fork: waits until each other job is at its door, waits for memory, or rests. A job
-  // that is still setting up stops at its next allocation; if it makes none for a while it computes
-  // nothing that a child could hang on.
+  // Before a fork: waits until each other job has stopped at its next allocation, waits here for
+  // something else, or rests. One in no iteration that makes none for a while computes nothing that
+  // a child could hang on.
   bool park_others(uint32_t id, uint64_t timeout_ns);
   // A thread of the job that is about to fork waits for something that another one of them may
   // have in hand while it parks the others: until it says that it no longer does, it is parked.
@@ -216,8 +216,10 @@ class Governor : private Judge {
   void end_wait_for_return(Waiter& w);
   static void count_rest(Account& a, Rest rest, int by);
   bool hold_for_fork(Account& a, Lock& lock);
+  void await_return(Account& a, Lock& lock);
+  ForkWait begin_pause(Account& a);
+  void end_pause(Account& a, ForkWait w);
   ForkWait begin_fork_wait(Account& a);
-  void end_fork_wait(Account& a, ForkWait w);
   bool park_all_but(uint32_t id, std::chrono::steady_clock::time_point until, Lock& lock);
   void unpark_if_due(uint64_t now);
   void end_park();

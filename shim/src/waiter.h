@@ -38,10 +38,11 @@ struct Waiter {
 // turn to fork is counted among those that wait.
 enum class Rest { kInPython, kInLibrary, kForItsTurnToFork, kHeldForLong };
 
-// Of a thread that waits until it may fork, or start a process.
+// Of a thread that waits until it may fork, or start a process, or until another one has.
 struct ForkWait {
   uint64_t since_ns = 0;
   bool pauses = false;  // nothing else of its job computed when it began
+  uint32_t by = 0;      // account that it waits for
 };
 
 }  // namespace gpushare

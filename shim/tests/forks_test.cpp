@@ -112,6 +112,23 @@ void who_forks_all_the_time_lets_the_others_go_on() {
   w.governor.end_job(1);
 }
 
+// Nor do two that fork in turn keep a third one where it is.
+void two_that_fork_all_the_time_let_a_third_one_go_on() {
+  World w(Policy::kUnmanaged, 64);
+  w.governor.between_forks = std::chrono::hours(1);
+  w.governor.longest_forks = milliseconds(50);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
+  Beside two{w};
+  two.iterates();
+  uint64_t before = two.iterations();
+  for (int n = 0; two.iterations() < before + 20; ++n) {
+    uint32_t forks = n % 2 ? 1 : 3;
+    CHECK(w.governor.park_others(forks, 5000000000));
+    w.governor.unpark_others(forks);
+  }
+  for (uint32_t id : {1, 3}) w.governor.end_job(id);
+}
+
 // Who forks next need not wait until that time is over.
 void another_one_may_fork_at_once() {
   World w(Policy::kUnmanaged, 64);
@@ -337,6 +354,72 @@ void a_thread_that_has_not_entered_stops_too() {
   CHECK(threads() == std::pair(1u, 0u));
 }
 
+// A thread of the second job that allocates all the time, in an iteration that does not end.
+struct Allocating {
+  OneInItsIteration& jobs;
+  std::atomic<bool> ending{false};
+  std::atomic<uint64_t> steps{0};
+  std::thread thread{[this] {
+    for (; !ending; ++steps)
+      if (jobs.governor.forking()) jobs.governor.stop_for_fork(2);
+  }};
+  bool goes_on() const {
+    uint64_t before = steps;
+    std::this_thread::sleep_for(milliseconds(2));
+    return steps > before + 1;  // one that had looked before
+  }
+  ~Allocating() {
+    ending = true;
+    thread.join();
+  }
+};
+
+// It would be waited for for seconds, where iterations are that long.
+void an_iteration_stops_where_it_allocates() {
+  uint64_t begun = now_ns(), parked = 0;
+  OneInItsIteration jobs;
+  {
+    Allocating two{jobs};
+    for (int n = 0; n < 30; ++n) {
+      CHECK(jobs.park(5000));
+      uint64_t start = now_ns();
+      CHECK(!two.goes_on());
+      parked += now_ns() - start;
+      jobs.unpark();
+      while (!two.goes_on()) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(5));  // it may be stopped again
+    }
+  }
+  jobs.two.give();
+  jobs.governor.mark(2), jobs.governor.pass_door(2);
+  uint64_t all = now_ns() - begun, told = jobs.waited_ns(kDoorWaitNs);
+  uint64_t iteration = jobs.waited_ns(kLastIterationNs);
+  CHECK(told >= parked && iteration + told <= all);
+  CHECK(jobs.waited_ns(static_cast<Slot>(kWaitedNs + int{kForking} - 1)) == told);
+}
+
+// Between the forks of one that forks all the time it would come to one allocation only.
+void who_was_stopped_goes_on_for_as_long() {
+  OneInItsIteration jobs;
+  Allocating two{jobs};
+  CHECK(jobs.park(5000));
+  std::this_thread::sleep_for(milliseconds(300));
+  uint64_t start = now_ns();
+  jobs.unpark();
+  CHECK(jobs.park(5000));
+  CHECK(now_ns() >= start + 300000000);
+  jobs.unpark();
+}
+
+// One that has entered waits for what it computes, at a barrier, and is not seen to.
+void a_worker_of_an_iteration_does_not_stop() {
+  OneInItsIteration jobs;
+  jobs.governor.has_entered = [](uint32_t) { return false; };
+  Allocating two{jobs};
+  CHECK(!jobs.park(50) && two.goes_on());
+  jobs.unpark();
+}
+
 // It waits twice: for the lock of imports, and for the other one, which is setting up. `computes`:
 // another thread of the job does meanwhile.
 void a_wait_to_fork_is_no_part_of_the_iteration(bool computes) {
@@ -477,7 +560,11 @@ int main() {
   for (int how : {0, 1, 2}) forks_one_after_the_other_stop_the_others_once(how);
   another_one_may_fork_at_once();
   who_forks_all_the_time_lets_the_others_go_on();
+  two_that_fork_all_the_time_let_a_third_one_go_on();
   a_fork_stops_a_set_up();
+  an_iteration_stops_where_it_allocates();
+  who_was_stopped_goes_on_for_as_long();
+  a_worker_of_an_iteration_does_not_stop();
   a_thread_that_has_not_entered_stops_too();
   for (bool computes : {false, true}) a_fork_does_not_wait_for_who_is_about_to_fork(computes);
   a_fork_does_not_wait_for_who_rests();
