@@ -55,12 +55,20 @@ def restarts() -> dict[str, Any]:
     return run_gpushare([job] * 2, 200 << 20, 1)
 
 
+def beside_long_iterations() -> dict[str, Any]:
+    """Each fork stops the other job in the middle of an iteration that makes new kernels all the time."""
+    forks = f"{JOBS / 'loader_restarts.py'} --restarts {args.restarts}"
+    long = f"{JOBS / 'long_convolutions.py'} --iterations {max(1, args.restarts // 12)}"
+    return run_gpushare([forks, long], 1 << 30, 1, "--policy", "unmanaged")
+
+
 def main() -> None:
     runs = {
         "both double their batch at step 10, budget 1.3 doubled peaks": doubling(1.3),
         "the same, budget 1.05 doubled peaks": doubling(1.05),
         "each allocates 32 MiB inside an import of one module": importing(),
         f"two convolutional jobs, 2 DataLoader workers restarted {args.restarts} times": restarts(),
+        f"one of these beside one with long iterations, {args.restarts} times": beside_long_iterations(),
     }
     table = [HEADING, *(row(name, summary) for name, summary in runs.items())]
     kept = ("wall_s", "parks", "park_s", "jobs")
