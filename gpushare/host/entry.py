@@ -128,7 +128,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.isolation import open_files, ownership, patches
+    from gpushare.isolation import collection, open_files, ownership, patches
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
@@ -140,6 +140,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     if len(start["jobs"]) > 1:
         sys.setswitchinterval(GIL_TURN_S)
         patches.watch(lambda text: control.send("note", message=text))
+        collection.freeze_host()
     if stop:
         profiles.expect_one_job()
     scheduler = SchedulerThread(

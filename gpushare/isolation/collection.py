@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 
-from gpushare.isolation import context, switch
+from gpushare.isolation import context, global_names, switch
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
@@ -43,6 +43,13 @@ def freeze() -> None:
     """As `gc.freeze`, while no other job is there whose cycles would never be collected again."""
     if len(switch.live) < 2 or not context.in_host():
         _freeze()
+
+
+def freeze_host() -> None:
+    """What is there before any job the collector looks at no more: it goes with the host, and each look takes all jobs'
+    time, which have one interpreter."""
+    global_names.note_frozen()
+    _freeze()
 
 
 def install() -> None:

@@ -193,14 +193,19 @@ class ModuleTable(Table):
 
     # Snapshots, since other jobs import meanwhile.
     def copy(self) -> Table:
-        shared = self.shared()
         job = context.current()
         if job is None:
-            return shared
+            return self.shared()
         own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
+        with _changing:
+            found = dict(
+                dict.items(self)
+            )  # what no job owns: who has many modules asks for them all the time
+            others = self._contested | {name: module for name, (_, module) in self._making.items()}
+        found |= {name: module for name, module in others.items() if _own_modules(name) is None}
         for name in filter(self._is_hidden, list(self._making)):
-            shared.pop(name, None)
-        return {name: module for name, module in shared.items() if _own_modules(name) is None} | own
+            found.pop(name, None)
+        return found | own
 
     def shared(self) -> Table:
         """Those that are no job's."""

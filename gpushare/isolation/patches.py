@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpushare.isolation import attributes, context, ownership, switch
+from gpushare.isolation import attributes, context, imports, ownership, switch
 from gpushare.isolation.attributes import MISSING
 from gpushare.isolation.class_attributes import ClassAttribute
-from gpushare.isolation.global_names import uses
+from gpushare.isolation.global_names import forget, uses
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.shared_attribute import SharedAttribute
 from gpushare.isolation.special_names import is_special
@@ -242,6 +242,7 @@ def watch(note: Callable[[str], None]) -> None:
         note(str(error))
         return
     _is_watching = True
+    imports.at_each_end(forget)
     for target in _patched_by_packages.values():
         assignments.mark(target)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Run
 
-from gpushare.isolation import ownership
+from gpushare.isolation import context, module_table, ownership
 
 MEET = """
 import pathlib, sys, time
@@ -215,6 +215,16 @@ def test_threads_that_ask_at_once_whose_a_module_is(monkeypatch: pytest.MonkeyPa
     told: list[bool] = []
     monkeypatch.setattr(ownership, "_is_own", look)
     assert ownership._is_of_script(job, "parts.inner") and told == [True]
+
+
+def test_a_copy_of_the_table_asks_only_of_what_may_be_a_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """inspect makes one for each signature that it reads."""
+    asked: list[str] = []
+    monkeypatch.setattr(module_table, "_own_modules", asked.append)
+    monkeypatch.setattr(context, "current", lambda: types.SimpleNamespace(modules={}))
+    mine = {name: types.ModuleType(name) for name in ("__main__", "builtins", "math", "os")}
+    table = module_table.ModuleTable(dict(mine))
+    assert table.copy() == mine and sorted(asked) == ["__main__", "builtins"]
 
 
 STANDS_IN = """
