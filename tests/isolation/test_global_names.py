@@ -24,11 +24,8 @@ def module(code: str) -> types.ModuleType:
 
 
 def test_functions_wherever_they_are() -> None:
-    made = module(
-        "class A:\n    def f(self):\n        return lambda: one\nkept = {1: lambda: exec('global two; two = 1')}"
-    )
-    assert uses(made, "one") == Uses(read=True, written=False)
-    assert uses(made, "two") == Uses(read=False, written=False)
+    made = module("class A:\n    def f(self):\n        return lambda: one\nkept = {1: lambda: two}")
+    assert uses(made, "one") == uses(made, "two") == Uses(read=True, written=False)
     exec("def g():\n    global three\n    three = one.four", vars(made))
     global_names.forget()
     assert uses(made, "three") == Uses(read=False, written=True)
