@@ -56,7 +56,7 @@ def watch(kind: Any) -> None:
             return
         iterations.replay_begins()
         replay(self)
-        iterations.after_step()
+        iterations.after_replay()
 
     kind.capture_begin, kind.replay = capture_begin, replayed
     setattr(kind, end_name, capture_end)

@@ -2,10 +2,12 @@
 
 Where the first one begins the shim sees: at the first node of an autograd graph (`shim/src/interpose.cpp`).
 
-An optimizer step ends one. A backward pass that is followed by another forward pass before any step ends one too
-(gradient accumulation, GANs, updates by hand); the forward pass is seen by its graph, in the shim as well. A global
-hook of torch's modules would be seen by all jobs, and by the compiler. Where a second backward starts with no step
-and no graph in between, each backward ends an iteration from then on.
+An optimizer step ends one. Others that follow it before any further backward pass (of two optimizers, or of one for
+each parameter, in the pass itself) belong to it: what lies between them is no iteration. A backward pass that is
+followed by another forward pass before any step ends one too (gradient accumulation, GANs, updates by hand); the
+forward pass is seen by its graph, in the shim as well. A global hook of torch's modules would be seen by all jobs, and
+by the compiler. Where a second backward starts with no step and no graph in between, each backward ends an iteration
+from then on.
 
 `torch.autograd.grad` and the transforms of `torch.func` count as backward passes in a script that has shown no other
 and has no optimizer: elsewhere they are parts of an iteration (penalties, attacks, inner loops).
@@ -14,7 +16,7 @@ and has no optimizer: elsewhere they are parts of an iteration (penalties, attac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,7 +38,9 @@ class _Progress:
     by_gradients: bool = True  # no optimizer and no backward so far
     captures: bool = False  # nothing of what it calls runs now
     captured_end: bool = False
-    marks: int = 0
+    steps: int = 0
+    passed: bool = False  # a backward pass since the last mark
+    stepped: set[int] = field(default_factory=set)  # optimizers, by id(), since that and with it
 
 
 _progress: dict[int, _Progress] = {}
@@ -115,8 +119,8 @@ def _mark(job: context.JobContext) -> None:
     if progress.captures:
         progress.captured_end = True
         return
-    progress.may_have_ended = False
-    progress.marks += 1
+    progress.may_have_ended = progress.passed = False
+    progress.stepped.clear()
     shim.iteration_watch(job.account, 0)
     shim.iteration_mark(job.account)
     _marked(job)
@@ -129,11 +133,24 @@ def _marked(job: context.JobContext) -> None:
 
 
 @uncompiled
-def after_step(*_: Any) -> None:
-    """An optimizer's step ends an iteration of the calling job."""
+def after_replay() -> None:
+    """A graph with a captured step ends an iteration of the calling job."""
     job = _job()
     if job:
         _mark(job)
+
+
+@uncompiled
+def after_step(optimizer: Any, *_: Any) -> None:
+    """An optimizer's step ends an iteration of the calling job, or belongs to the step that has ended it."""
+    job = _job()
+    if not job:
+        return
+    progress = _progress[job.account]
+    progress.steps += 1
+    if progress.captures or progress.passed or not progress.stepped or id(optimizer) in progress.stepped:
+        _mark(job)
+    progress.stepped.add(id(optimizer))
 
 
 @uncompiled
@@ -147,6 +164,7 @@ def _before_backward() -> None:
 
 def _before_pass(job: context.JobContext) -> None:
     progress = _progress[job.account]
+    progress.passed = True
     if not progress.may_have_ended or progress.captures:
         return
     if shim.iteration_watch(job.account, 0) > 0:
@@ -165,7 +183,7 @@ def _after_backward() -> None:
 
 def _after_pass(job: context.JobContext, *, freed: bool) -> None:
     progress = _progress[job.account]
-    if progress.captures:
+    if progress.captures or not progress.passed:  # a step in the pass has ended it
         return
     progress.freed = freed
     if progress.every_backward:
@@ -217,17 +235,17 @@ def _wrap_grad_scaler() -> None:
     # A step that is skipped for an overflow ends the iteration as well, and no hook fires for it.
     original = torch.amp.GradScaler.step
 
-    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = _marks()
-        result = original(self, *args, **kwargs)
-        if _marks() == before:
-            after_step()
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _steps()
+        result = original(self, optimizer, *args, **kwargs)
+        if _steps() == before:
+            after_step(optimizer)
         return result
 
     torch.amp.GradScaler.step = step
 
 
 @uncompiled
-def _marks() -> int:
+def _steps() -> int:
     job = _job()
-    return _progress[job.account].marks if job else 0
+    return _progress[job.account].steps if job else 0

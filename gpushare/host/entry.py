@@ -46,7 +46,7 @@ def main(control_descriptor: int) -> int:
             debug_memory=start["debug_memory"],
             gpu=index,
         )
-        _watch_rests(control)
+        _watch_waits(control)
         if start["decisions_fd"] >= 0:
             doors.decisions_start(start["decisions_fd"])
         from gpushare.framework import selfcheck  # torch comes with it, so the shim must be first
@@ -88,11 +88,12 @@ def _check_packages(shared: list[str]) -> None:
         raise UsageError(f"no package {', '.join(unknown)} is installed, which --share names")
 
 
-def _watch_rests(control: Control) -> None:
-    try:
-        interpreter.watch_rests()
-    except library.NativeError as error:
-        control.send("note", message=str(error))
+def _watch_waits(control: Control) -> None:
+    for watch in (interpreter.watch_rests, interpreter.watch_gil_waits):
+        try:
+            watch()
+        except library.NativeError as error:
+            control.send("note", message=str(error))
 
 
 def _set_budget(scheduler: SchedulerThread, budget_bytes: int, *, force: bool) -> str | None:

@@ -40,7 +40,7 @@ class _Found:
 def note_frozen() -> None:
     """Before `gc.freeze`: the collector tells of what is there no more."""
     for found in gc.get_objects():
-        if isinstance(found, types.FunctionType):
+        if type(found) is types.FunctionType:  # of others isinstance asks what they say they are
             _frozen.setdefault(id(found.__globals__), []).append(found)
 
 
@@ -65,7 +65,7 @@ def _codes_of(names: dict[str, Any]) -> list[types.CodeType]:
 def _find_codes(names: dict[str, Any]) -> Iterator[types.CodeType]:
     # What the collector knows is complete: methods, what a decorator has wrapped, functions in a container.
     for user in itertools.chain(_frozen.get(id(names), ()), gc.get_referrers(names)):
-        if isinstance(user, types.FunctionType) and user.__globals__ is names:
+        if type(user) is types.FunctionType and user.__globals__ is names:
             yield from _with_inner(user.__code__)
 
 

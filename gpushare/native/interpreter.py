@@ -49,6 +49,17 @@ def watch_rests() -> None:
         )
 
 
+def watch_gil_waits() -> None:
+    """Have what scripts' threads wait for the interpreter's lock told in the telemetry.
+
+    :raises NativeError: this Python waits for it in a way that is not known.
+    """
+    if lib().gs_gil_waits_watch() == 0:
+        raise NativeError(
+            f"python {sys.version.split()[0]} waits for its lock where gpushare does not see it"
+        )
+
+
 def watch_locks_of(library: str) -> bool:
     """Have threads that wait for mutexes of a loaded library counted as resting too; `library` is the begin of its
     file's name. For one that allocates with such a mutex in hand. False: it takes none, or is not loaded."""

@@ -117,6 +117,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_thread_enter": (None, (_I32, _PTR)),
     "gs_thread_leave": (None, ()),
     "gs_rests_watch": (ctypes.c_int, ()),
+    "gs_gil_waits_watch": (ctypes.c_int, ()),
     "gs_rests_watch_locks": (ctypes.c_int, (ctypes.c_char_p,)),
     "gs_assignments_watch": (
         None,

@@ -97,6 +97,8 @@ SLOT = [
     "longest_wait_ns",
     "forecast_waits",
     "forecast_error_ns",
+    "gil_wait_ns",
+    "gil_wait_before_ns",
     "waited_behind_ns",
     "waited_turn_ns",
     "waited_shift_ns",

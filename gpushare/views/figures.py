@@ -41,8 +41,8 @@ Of a job:
 - `iterations`, without evaluation: `batches_evaluated` are its batches. `iteration_kinds`: how many kinds of iterations
   were seen.
 - `duration_s`: from its first line to its end. `alone_s`: an estimate of that with nobody beside: less what it waited,
-  its iterations at their pace alone, each as long as its kind: as profiled, or as the scheduler has found them since,
-  where others that were setting up had disturbed that (`scheduling.progress.SoloTimes`).
+  in its set-up for the GIL too, its iterations at their pace alone, each as long as its kind: as profiled, or as the
+  scheduler has found them since, where others had disturbed that (`scheduling.progress.SoloTimes`).
 - `solo_peak_bytes`: the most that it held in an iteration with nobody beside, or by its profile. `held_peak_bytes`: the
   most that it held, in whole pages. `live_peak_bytes`: the most that its blocks had. `remaining_bytes`: what was held
   of it after its end.
@@ -55,6 +55,7 @@ Of a job:
 - `waits_forecast`: of how many waits the length was forecast: those for a planned start, with `--explain` all that
   curves could forecast. `forecast_error_s`: by how much that was wrong, on the mean.
 - `longest_wake_s`: the longest time from a grant to its thread running with the GIL.
+- `gil_wait_s`: what the thread that runs the script waited for the interpreter's lock (GIL), which jobs share, in all.
 - `overruns`: how often it came to need more than it claims. `copies_out`: how often its memory was copied out for
   another job. `leases`: segments of iterations that it was promised memory for. `python_grants`: as above.
 - `memory`, of its end: `allocations`, `frees`, and `bad_frees`, which fit no block; `live_bytes`, and of these by where
@@ -199,6 +200,7 @@ def _job(
         "forecast_error_s": _forecast_error_s(view),
         "shift_error_s": _shift_error_s(view),
         "longest_wake_s": view.longest_wake_ns / 1e9,
+        "gil_wait_s": view.gil_wait_ns / 1e9,
         "overruns": view.overruns,
         "leases": view.leases,
         "batches_evaluated": view.batches,
@@ -275,7 +277,7 @@ def _alone_s(view: JobView, duration_s: float | None, solo_s: float | None) -> f
     if duration_s is None or not view.solo_iteration_ns:
         return None
     solo_ns = view.solo_iteration_ns if solo_s is None else min(view.solo_iteration_ns, solo_s * 1e9)
-    waits_s = (view.door_wait_ns + view.memory_wait_ns) / 1e9
+    waits_s = (view.door_wait_ns + view.memory_wait_ns + view.gil_wait_before_ns) / 1e9
     shared_solo_ns = view.shared_work / 1e6 * solo_ns
     slowed_s = (view.shared_iteration_sum_ns - shared_solo_ns) / 1e9
     return max(0.0, duration_s - waits_s - max(0.0, slowed_s))

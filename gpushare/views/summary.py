@@ -10,6 +10,7 @@ from rich.table import Table
 
 from gpushare.units import format_bytes, format_seconds
 
+_MUCH = 0.1  # of a job's time
 _LITTLE = 0.01  # of a job's time, or of its waits: not told
 _WIDE = 78  # columns of a terminal that has room for shifts beside short names
 _UNEVEN = 0.02  # a yield this far from the efficiency is one that the jobs share unevenly
@@ -20,6 +21,8 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
     console.print(_table(summary["jobs"], shifts=console.width >= _WIDE))
     for job in summary["jobs"]:
         if text := _waits(job):
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if text := _gil_waits(job):
             console.print(text, markup=False, highlight=False, soft_wrap=True)
         if job["message"]:
             console.print(f"{job['name']}: {job['message']}", markup=False, highlight=False, soft_wrap=True)
@@ -131,6 +134,13 @@ def _waits(job: dict[str, Any]) -> str | None:
     longest_s = format_seconds(job["longest_wait_s"])
     text = f"{job['name']} waited {format_seconds(total_s)}, at most {longest_s} at a time: {parts}"
     return text if job["forecast_error_s"] is None else f"{text}; {_forecast(job)}"
+
+
+def _gil_waits(job: dict[str, Any]) -> str | None:
+    waited_s = job["gil_wait_s"]
+    if not waited_s or waited_s < _MUCH * (job["duration_s"] or 0):
+        return None
+    return f"{job['name']} waited {format_seconds(waited_s)} for Python's lock (GIL), which the jobs of a run share"
 
 
 def _forecast(job: dict[str, Any]) -> str:

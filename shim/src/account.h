@@ -85,6 +85,7 @@ struct Account {
   std::atomic<bool> tracing{false}, in_iteration{false};
   std::atomic<int32_t> nodes_to_mark{
       0};                               // graph nodes until an iteration ends; 0 or less: no matter
+  std::atomic<bool> led{false};         // a thread has entered
   std::atomic<bool> setting_up{false};  // begun, and no iteration has begun yet
   // Threads of the job that rest, of these for a lock that a library of native code has, and
   // whether its memory is away meanwhile; see rests.cpp.
@@ -114,7 +115,8 @@ struct Account {
   bool abandoned = false;                     // for that; its threads wait for ever
   uint64_t blocks_seen = 0, moved_ns = 0;     // when it last made or freed a block, or waited here
   PageUsage pages;
-  uint64_t limit = UINT64_MAX;  // pages that it may hold
+  uint64_t limit = UINT64_MAX;      // pages that it may hold
+  uint64_t gil_wait_before_ns = 0;  // that its open iteration began
   uint64_t opened_ns = 0, paused_ns = 0, held_max_here = 0, overrun_here = 0;
   uint64_t most_overrun = 0;                    // pages, of all its iterations
   uint64_t memory_waits = 0;                    // threads that wait for memory

@@ -191,6 +191,8 @@ void gs_thread_enter(gs_account job, void* cpu_generator) {
   sampler_enter(thread_state.account);
   thread_state.entered = thread_state.account != GS_SHARED;
   if (before == thread_state.account) return;
+  Account& a = r->governor().account(thread_state.account);
+  thread_state.leads = thread_state.entered && !a.led.exchange(true);
   r->governor().thread_leaves(before);
   r->governor().thread_enters(thread_state.account);
 }

@@ -183,6 +183,7 @@ void Governor::open(Account& a) {
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
   a.overrunning = false;
   a.opened_ns = now;
+  a.gil_wait_before_ns = telemetry_->slot(a.id, kGilWaitNs);
   a.paused_ns = a.overrun_here = 0;
   a.started_process = false;
   a.held_max_here = a.held.load(std::memory_order_relaxed);
@@ -226,7 +227,9 @@ void Governor::close(Account& a) {
   telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
   if (a.alone || !others_open(a)) telemetry_->raise(a.id, kSoloPeak, a.held_max_here * page);
   if (profiled) {
-    telemetry_->slot(a.id, kSoloIterationNs, duration);
+    // Others that set up have the interpreter's lock now and then.
+    uint64_t gil_wait = telemetry_->slot(a.id, kGilWaitNs) - a.gil_wait_before_ns;
+    telemetry_->slot(a.id, kSoloIterationNs, duration - std::min(duration, gil_wait));
     telemetry_->slot(a.id, kSoloLivePeak, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
   } else if (!a.alone && !batch) {
     telemetry_->add(a.id, kSharedIterationSumNs, duration);

@@ -117,6 +117,7 @@ struct ThreadState {
   int32_t no_wait;
   bool collecting;   // garbage, in Python
   bool entered;      // counted among its job's threads
+  bool leads;        // the first of them, which runs the script
   bool awaits_fork;  // its turn to, and is counted among those that wait
   void* cpu_generator;
   void* cuda_generator;  // and the stream: null where torch's own answers

@@ -43,4 +43,10 @@ void Telemetry::wake(uint32_t account, uint64_t latency_ns, uint64_t gil_ns) {
   header(kWakes, n + 1);
 }
 
+void Telemetry::gil_wait(uint32_t account, uint64_t ns) {
+  add(account, kGilWaitNs, ns);
+  uint64_t state = slot(account, kState);
+  if (state == kSetUp || state == kAlone) add(account, kGilWaitBeforeNs, ns);
+}
+
 }  // namespace gpushare

@@ -8,7 +8,7 @@
 namespace gpushare {
 
 constexpr uint64_t kTelemetryMagic = 0x4750555348415245;  // "GPUSHARE"
-constexpr uint64_t kTelemetryVersion = 9;
+constexpr uint64_t kTelemetryVersion = 10;
 constexpr uint32_t kAccounts = 64, kHeaderBytes = 4096, kSlotBytes = 1024, kRingEntries = 4096;
 constexpr uint32_t kWakeEntries = 16384;  // the latest wake-ups, two words each
 constexpr uint64_t kWakesAt =
@@ -104,6 +104,8 @@ enum Slot : uint32_t {
   kLongestWaitNs,
   kForecastWaits,    // whose length was forecast,
   kForecastErrorNs,  // and by how much those were wrong, in all
+  kGilWaitNs,        // of the thread that runs the script, for the interpreter's lock
+  kGilWaitBeforeNs,  // of these, in its set-up, and in iterations with no other beside
   kWaitedNs          // one word for each Why but the first
 };
 // Why a job waits, at its door or for memory.
@@ -169,6 +171,7 @@ class Telemetry {
   // A waiter ran again this long after it was let go. Callers are serialised.
   // From the grant to the thread running again, and from there to its having the GIL and the lock.
   void wake(uint32_t account, uint64_t latency_ns, uint64_t gil_ns);
+  void gil_wait(uint32_t account, uint64_t ns);  // by one thread of it
 
  private:
   static void store(uint64_t* word, uint64_t value) {

@@ -36,6 +36,37 @@ for _ in range(2):
     optimizer.step()
     print(len(marks))
 """
+TWO_OPTIMIZERS = """
+others = [torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters(), lr=0.1)]
+for _ in range(2):
+    model(torch.ones(2, 4)).sum().backward()
+    for each in (optimizer, *others):
+        each.step()
+        print(len(marks))
+model(torch.ones(2, 4)).sum().backward()
+others[0].step()
+model(torch.ones(2, 4)).sum().backward()
+others[1].step()
+print(len(marks))
+"""
+IN_THE_PASS = """
+model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)))
+each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+for p in each:
+    p.register_post_accumulate_grad_hook(lambda p: each[p].step())
+for _ in range(3):
+    model(torch.ones(2, 4)).sum().backward()
+    print(len(marks))
+"""
+NO_PASS = """
+others = [torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2)]
+for p in model.parameters():
+    p.grad = torch.ones_like(p)
+for _ in range(3):
+    for each in others:
+        each.step()
+        print(len(marks))
+"""
 INFERENCE = """
 seen = []
 model.weight.register_hook(lambda _: seen.append(torch._C._is_multithreading_enabled()))
@@ -91,6 +122,15 @@ def marks(code: str) -> list[str]:
 
 def test_a_step_of_a_grad_scaler_is_one_skipped_or_not() -> None:
     assert marks(SCALED) == ["1", "2", "3"]
+
+
+def test_steps_that_follow_one_with_no_pass_between_belong_to_it() -> None:
+    assert marks(TWO_OPTIMIZERS) == ["1", "1", "1", "2", "2", "2", "4"]
+    assert marks(IN_THE_PASS) == ["1", "2", "3"]
+
+
+def test_steps_without_any_pass_end_an_iteration_each_time_the_same_optimizer_comes() -> None:
+    assert marks(NO_PASS) == ["1", "1", "2", "2", "3", "3"]
 
 
 def test_gradients_beside_an_optimizer_are_none() -> None:

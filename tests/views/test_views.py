@@ -229,6 +229,27 @@ def test_a_job_alone_takes_what_its_iterations_were_found_to_take(memory: int) -
     ]
 
 
+def test_what_a_set_up_waits_for_the_interpreter_it_would_not_alone(memory: int) -> None:
+    fill(memory)
+    results = [JobResult("a", "a.py", account=1), JobResult("b", "b.py", account=2)]
+    before = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    for account, waited_ns, before_ns in ((1, 900_000_000, 600_000_000), (2, 400_000_000, 0)):
+        slot = layout.HEADER_BYTES + account * layout.SLOT_BYTES
+        put(memory, slot, layout.SLOT, gil_wait_ns=waited_ns, gil_wait_before_ns=before_ns)
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    taken = [
+        was["alone_s"] - now["alone_s"] for was, now in zip(before["jobs"], summary["jobs"], strict=True)
+    ]
+    assert taken == [pytest.approx(0.6), 0]
+    assert [job["gil_wait_s"] for job in summary["jobs"]] == [0.9, 0.4]
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    told = [line for line in console.export_text().splitlines() if "Python's lock" in line]
+    assert told == [
+        "a waited 900.0 ms for Python's lock (GIL), which the jobs of a run share"
+    ]  # b's is little
+
+
 def test_a_shift_has_a_forecast_only_where_one_was_planned(memory: int) -> None:
     fill(memory)
     for account, planned_ns in ((1, 0), (2, 200_000_000)):
