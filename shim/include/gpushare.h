@@ -123,8 +123,8 @@ GS_EXPORT void gs_thread_leave(void);
 // _multiprocessing, _socket). Returns how many entries of tables it changed; 0: none of locks, and
 // nothing.
 GS_EXPORT int gs_rests_watch(void);
-// From now on what scripts' threads wait for the interpreter's lock is in the telemetry. Returns how
-// many entries of tables it changed.
+// From now on what scripts' threads wait for the interpreter's lock is in the telemetry. Returns
+// how many entries of tables it changed.
 GS_EXPORT int gs_gil_waits_watch(void);
 // From now on waits for mutexes of a loaded library are rests too; `library` is the begin of its
 // file's name. For one that allocates with such a mutex in hand. Returns how many entries of tables
