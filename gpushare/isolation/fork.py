@@ -71,7 +71,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
                     # The other job computes without an allocation. Forking now is what plain python does all the time
                     # beside its own threads; waiting for ever would be worse.
                     job.note(
-                        f"{job.name} forked beside a job that allocated nothing for 5 s, where it is stopped"
+                        f"{job.name} forked beside a job that can't be stopped: it allocated nothing for 5 s"
                     )
                 result = fork(*args, **kwargs)
                 pid = pid_of(result)

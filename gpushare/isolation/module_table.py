@@ -191,16 +191,15 @@ class ModuleTable(Table):
         self.give_back(job)
         ownership.claimed(job).clear()
 
-    # Snapshots, since other jobs import meanwhile.
+    # Snapshots, since other jobs import meanwhile. Some packages ask for one all the time, so of most names nobody asks
+    # whose they are.
     def copy(self) -> Table:
         job = context.current()
         if job is None:
             return self.shared()
         own = {name: module for name, module in list(job.modules.items()) if _own_modules(name) is not None}
         with _changing:
-            found = dict(
-                dict.items(self)
-            )  # what no job owns: who has many modules asks for them all the time
+            found = dict(dict.items(self))  # what no job owns
             others = self._contested | {name: module for name, (_, module) in self._making.items()}
         found |= {name: module for name, module in others.items() if _own_modules(name) is None}
         for name in filter(self._is_hidden, list(self._making)):

@@ -282,7 +282,7 @@ class Run:
         budget_bytes = round(float(told[1]) * (1 << 20)) if told else self.budget_bytes
         budget = f"the budget is {format_bytes(budget_bytes)}"
         if view.refusal == layout.ALONE_TOO_LARGE:
-            result.status, result.message = "refused", f"{needs}, and {budget}"
+            result.status, result.message = "refused", f"{needs}, further on maybe more, and {budget}"
         elif view.refusal == layout.TOO_LARGE_BESIDE_OTHERS:
             result.status = "refused"
             keep = f"beside the {format_bytes(view.others_keep_bytes)} that the other jobs keep"
