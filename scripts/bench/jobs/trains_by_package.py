@@ -1,4 +1,4 @@
-"""A tiny network that Lightning's Trainer or that of transformers trains, with a validation each epoch: mostly Python."""
+"""A tiny network that Lightning's Trainer or that of transformers trains, validated each epoch: mostly Python."""
 
 import argparse
 import hashlib
