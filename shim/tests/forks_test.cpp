@@ -116,12 +116,12 @@ void who_forks_all_the_time_lets_the_others_go_on() {
 void two_that_fork_all_the_time_let_a_third_one_go_on() {
   World w(Policy::kUnmanaged, 64);
   w.governor.between_forks = std::chrono::hours(1);
-  w.governor.longest_forks = milliseconds(50);
+  w.governor.longest_forks = milliseconds(400);
   for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
   Beside two{w};
   two.iterates();
   uint64_t before = two.iterations();
-  for (int n = 0; two.iterations() < before + 20; ++n) {
+  for (int n = 0; two.iterations() < before + 3; ++n) {
     uint32_t forks = n % 2 ? 1 : 3;
     CHECK(w.governor.park_others(forks, 5000000000));
     w.governor.unpark_others(forks);
