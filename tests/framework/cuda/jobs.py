@@ -216,19 +216,22 @@ def works_meanwhile(_: context.JobContext) -> None:
 def captures_steps(job: context.JobContext) -> None:
     """The optimizer's hook is called by hand."""
     iterations.begin(job)
+    marks: list[context.JobContext] = []
+    iterations._after_mark = (marks.append,)
     graph, forward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         torch.empty(MIB, device="cuda")
-        iterations.after_step()
+        iterations.after_step(job)
     with torch.cuda.graph(forward):
         torch.empty(MIB, device="cuda")
-    assert iterations._marks() == 0, "nothing of it has run"
+    assert not marks, "nothing of it has run"
     # The fake driver launches no graph; what a replay does is in ../test_marks.py.
     ends = cuda_replays._end_iterations
     assert graph in ends
     assert forward not in ends
-    iterations.after_step()
-    assert iterations._marks() == 1
+    iterations.after_step(job)
+    iterations._after_mark = ()
+    assert marks == [job]
     iterations.end(job)
 
 
