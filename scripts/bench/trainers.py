@@ -11,6 +11,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from common import JOBS, add_output_options, conclude, run_gpushare, run_plain
@@ -82,17 +83,13 @@ def measure(setting: str) -> dict[str, list[dict[str, Any]]]:
     return runs
 
 
-def mean(numbers: list[float]) -> float:
-    return sum(numbers) / len(numbers)
-
-
 def rows(setting: str, kinds: dict[str, list[dict[str, Any]]]) -> list[list[Any]]:
-    wall_s = {name: mean([run["wall_s"] for run in runs]) for name, runs in kinds.items()}
+    wall_s = {name: fmean([run["wall_s"] for run in runs]) for name, runs in kinds.items()}
     serial_s, plain_s = wall_s["gpushare, one after the other"], wall_s["plain, one after the other"]
     table = []
     for name, runs in kinds.items():
         told = " ".join(f"{run['told_s'] / serial_s:.2f}" for run in runs if "told_s" in run) or "-"
-        waits = mean([sum(run.get("gil_waits_s", [0])) for run in runs])
+        waits = fmean([sum(run.get("gil_waits_s", [0])) for run in runs])
         spread = abs(runs[0]["wall_s"] - runs[1]["wall_s"])
         table.append(
             [
