@@ -13,6 +13,9 @@ from gpushare.profiles import Profile
 from gpushare.telemetry import allocation_log
 
 PAGE_BYTES = 2 << 20
+# The same whatever the budget is, so that a job holds in a tight budget what it held in an ample one. Blocks of half of
+# it and more are extents (`heap.h`).
+REGION_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,8 @@ class RunPlan:
             device=self.device.label,
             budget_bytes=self.budget_bytes,
             page_bytes=PAGE_BYTES,
-            region_bytes=self.region_bytes,
+            region_bytes=REGION_BYTES,
         )
-
-    @property
-    def region_bytes(self) -> int:
-        """64 MiB, less under budgets below half a GiB. Blocks of half of it and more are extents (`heap.h`)."""
-        eighth = self.budget_bytes // 8 // PAGE_BYTES * PAGE_BYTES
-        return max(PAGE_BYTES * 4, min(64 << 20, eighth))
 
     def start_message(
         self, jobs: list[dict[str, Any]], *, telemetry_fd: int, log_fd: int, decisions_fd: int
@@ -62,7 +59,7 @@ class RunPlan:
             "split_bytes": self.split_bytes,
             "budget_bytes": self.budget_bytes,
             "page_bytes": PAGE_BYTES,
-            "region_bytes": self.region_bytes,
+            "region_bytes": REGION_BYTES,
             "telemetry_fd": telemetry_fd,
             "log_fd": log_fd,
             "decisions_fd": decisions_fd,

@@ -32,7 +32,7 @@ def start(
     gpu: int | None = None,
     driver: str | None = None,
 ) -> None:
-    """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space.
+    """Make the pool. `address_bytes` 0 reserves sixteen budgets of address space, 256 regions at least.
 
     `gpu` is the index of the GPU whose memory it is, as the driver counts; None is the host's memory. `driver` is
     the library of the CUDA driver if it is not `libcuda.so.1`. `log_fd` is the file of the allocation log

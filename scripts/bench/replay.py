@@ -20,7 +20,7 @@ from common import GPUSHARE, environment, write
 from models.caching import CachingAllocator
 from models.ideal import live_peak, packed_peak
 
-from gpushare.launcher.plan import PAGE_BYTES, RunPlan
+from gpushare.launcher.plan import PAGE_BYTES, REGION_BYTES
 from gpushare.native import library, shim
 from gpushare.telemetry.allocation_log import ALLOCATED, FREED, OPENED, AllocationLog
 
@@ -87,9 +87,11 @@ def ours(steps: list[Step]) -> dict[str, Any]:
 def _ours(steps: list[Step]) -> dict[str, Any]:
     live = live_peak(lifetimes(steps))
     library.load()
-    region = RunPlan([], [], 2 * live, "unmanaged").region_bytes
     shim.start(
-        budget_bytes=8 * live + (1 << 30), page_bytes=PAGE_BYTES, region_bytes=region, policy="unmanaged"
+        budget_bytes=8 * live + (1 << 30),
+        page_bytes=PAGE_BYTES,
+        region_bytes=REGION_BYTES,
+        policy="unmanaged",
     )
     # One warm-up iteration, as in a run (host/jobs.py).
     accounts = {job: shim.job_begin(1) for job in sorted({s.job for s in steps})}

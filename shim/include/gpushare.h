@@ -38,7 +38,7 @@ typedef struct gs_config {
   uint64_t budget_bytes;   // rounded down to pages
   uint64_t page_bytes;     // a power of two, 2 MiB on the host device
   uint64_t region_bytes;   // a multiple of page_bytes
-  uint64_t address_bytes;  // address space to reserve; 0: sixteen budgets
+  uint64_t address_bytes;  // address space to reserve; 0: sixteen budgets, 256 regions at least
   int32_t policy;          // enum gs_policy
   int32_t telemetry_fd;    // memfd of gs_telemetry_bytes(), or -1 for private memory
   int32_t parent_pid;      // the process group is killed when this parent is gone; 0: never

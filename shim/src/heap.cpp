@@ -154,6 +154,7 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   DeviceWork work;
   PageIndex first = governor_->try_hold_range(pages, account_, stream(), no_wait, work);
   if (first == kNoPage) {
+    drop_slack();
     if (counts_.foreign_freed.load(std::memory_order_relaxed) > 0) reclaim_all();
     governor_->charge(account_, pages, no_wait, bytes);
     first = governor_->hold_range(pages, account_, stream(), work);
@@ -259,6 +260,16 @@ void Heap::trim() {
     // They stay until the next time; whoever allocates is told.
   }
   std::lock_guard turn(settling_);
+  std::lock_guard lock(mutex_);
+  drop_empty();
+}
+
+// Before it waits for memory, or does without. Not where that would take a wait of its own: the
+// turn may be another thread's, which is at work on the device.
+void Heap::drop_slack() {
+  if (arena_ || counts_.captures.load(std::memory_order_relaxed)) return;
+  std::unique_lock turn(settling_, std::try_to_lock);
+  if (!turn.owns_lock()) return;
   std::lock_guard lock(mutex_);
   drop_empty();
 }

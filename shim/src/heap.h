@@ -162,6 +162,7 @@ class Heap {
   std::pair<PageIndex, PageIndex> pages_under(const Allocation& made) const;
   void leave(PageIndex first, uint64_t n);
   void drop_empty();
+  void drop_slack();
   void drop_kept();
   void drop_unready();
   // With the lock in hand.
@@ -179,13 +180,13 @@ class Heap {
     Missing missing = {};
     uint32_t cost = 0;
   };
-  Place find(uint64_t granules, bool persistent) const;
+  Place find(uint64_t granules, bool persistent, bool frugal) const;
   Place weigh(Block* block, uint32_t first, uint64_t granules, bool persistent) const;
   Block* split(const Place& place, uint64_t granules);
   Block* put(const Place& place, uint64_t bytes, bool persistent, Slab* slab);
   Region* add_region();
   bool stalls(const Place& place) const;
-  Place find_or_add(uint64_t granules, bool persistent, bool& elsewhere);
+  Place find_or_add(uint64_t granules, bool persistent, bool frugal, bool& elsewhere);
   void remove_region(Region* region);
   void link(Block* block);
   void unlink(Block* block);

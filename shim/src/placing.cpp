@@ -80,10 +80,12 @@ Heap::Place Heap::weigh(Block* b, uint32_t first, uint64_t granules, bool persis
 }
 
 // The cheapest place at either end of one of the smallest free blocks that are large enough; of
-// equal ones the tightest.
-Heap::Place Heap::find(uint64_t granules, bool persistent) const {
+// equal ones the tightest. `frugal` looks at all of them, for the fewest new pages and nothing
+// else.
+Heap::Place Heap::find(uint64_t granules, bool persistent, bool frugal) const {
   Place best;
   int looked_at = 0, too_small = 0, list = list_for(granules);
+  persistent = persistent && !frugal;
   auto consider = [&](const Place& place) {
     bool better = !best.block || place.cost < best.cost ||
                   (place.cost == best.cost && place.block->granules < best.block->granules);
@@ -95,14 +97,14 @@ Heap::Place Heap::find(uint64_t granules, bool persistent) const {
     for (; bits; bits &= bits - 1)
       for (Block* b = lists_[word * 64 + std::countr_zero(bits)]; b; b = b->next) {
         if (b->granules < granules) {
-          if (++too_small == kTooSmall) break;
+          if (++too_small == kTooSmall && !frugal) break;
           continue;
         }
         consider(weigh(b, b->first, granules, persistent));
         if (best.cost == 0) return best;
         auto end = b->first + b->granules - static_cast<uint32_t>(granules);
         consider(weigh(b, end, granules, persistent));
-        if (best.cost == 0 || ++looked_at == kCandidates) return best;
+        if (best.cost == 0 || (++looked_at == kCandidates && !frugal)) return best;
       }
   }
   return best;
@@ -144,8 +146,8 @@ bool Heap::stalls(const Place& place) const {
 // Mostly it would not, and try_take() looks with a lock that it needs anyway: the best place comes
 // first, and one that does not stall, if there is any, for who is to look `elsewhere`; true
 // afterwards if the place needs no such look.
-Heap::Place Heap::find_or_add(uint64_t granules, bool persistent, bool& elsewhere) {
-  Place place = find(granules, persistent);
+Heap::Place Heap::find_or_add(uint64_t granules, bool persistent, bool frugal, bool& elsewhere) {
+  Place place = find(granules, persistent, frugal);
   if (place.block && (!elsewhere || !stalls(place))) return place;
   elsewhere = true;
   for (Region* r : regions_)
@@ -198,11 +200,11 @@ Heap::Block* Heap::take_at(Region* r, uint64_t offset, const gs_arena_block& blo
 void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* slab) {
   uint64_t granules = (bytes + kGranule - 1) / kGranule;
   uint64_t charged = 0;  // by a wait, not yet used
-  for (bool reclaimed = false, elsewhere = false;;) {
+  for (bool reclaimed = false, elsewhere = false, frugal = false;;) {
     std::unique_lock lock(mutex_);
     Place place;
     try {
-      place = find_or_add(granules, persistent, elsewhere);
+      place = find_or_add(granules, persistent, frugal, elsewhere);
     } catch (...) {
       if (charged) governor_->uncharge(account_, charged);
       throw;
@@ -226,6 +228,10 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
     }
     lock.unlock();
     elsewhere = false;
+    if (!std::exchange(frugal, true)) {
+      drop_slack();
+      continue;
+    }
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
       if (reclaim_all()) continue;

@@ -7,9 +7,12 @@ namespace gpushare {
 
 thread_local ThreadState thread_state = {};
 
+// Each stream of a job that has blocks of middle size has a region at least, however small the
+// budget is.
 static uint64_t address_pages(const gs_config& c) {
   uint64_t bytes = c.address_bytes ? c.address_bytes : 16 * c.budget_bytes;
-  return std::max(bytes, 16 * c.region_bytes) / c.page_bytes;
+  uint64_t regions = c.address_bytes ? 16 : 256;
+  return std::max(bytes, regions * c.region_bytes) / c.page_bytes;
 }
 
 // Never the same twice in a process, so no cache takes one runtime's heap for another's.

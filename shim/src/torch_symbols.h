@@ -9,5 +9,7 @@ void* find_in_torch(const char* symbol);
 void* in_torch(const char* symbol, const char* what);
 // In one of torch's libraries, which is loaded.
 void* in_library(const char* library, const char* symbol, const char* what);
+// In the first library that has it, of those that are loaded, but for this one; null if none has.
+void* beyond_this(const char* symbol);
 
 }  // namespace gpushare

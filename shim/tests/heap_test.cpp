@@ -160,6 +160,58 @@ void a_place_on_charged_pages_comes_first() {
   CHECK(w.governor.account(1).held == held);
 }
 
+// A budget of which nothing is left, for who has the first pages of it.
+void* fill(World& w) {
+  uint64_t left = kBudgetPages - w.governor.account(1).held;
+  return w.heap.allocate(left * kPage, false, false).address;
+}
+
+// More holes than are compared as a rule need a page; a larger one needs none.
+void no_place_is_missed_when_nothing_is_left() {
+  constexpr uint64_t kEighth = kPage / 8;
+  World w;
+  std::vector<char*> pages;
+  auto take = [&](uint64_t bytes) {
+    return static_cast<char*>(w.heap.allocate(bytes, false, false).address);
+  };
+  for (uint64_t n = 0; n < 3 * kRegion / kPage; ++n) pages.push_back(take(kPage));
+  take(3 * kEighth);
+  char* hole = take(10 * kEighth);
+  take(3 * kEighth);
+  w.release(hole, 10 * kEighth);
+  for (size_t n = 1; n < pages.size(); n += 2) w.release(pages[n], kPage);
+  w.heap.trim();
+  fill(w);
+  char* p = take(6 * kEighth);
+  CHECK(hole <= p && p < hole + 10 * kEighth);
+  CHECK_EMPTY(w.heap.check());
+  CHECK(w.governor.account(1).held == kBudgetPages);
+}
+
+// What is to outlive its iteration keeps off the pages of what is not, as long as there are others.
+void what_lasts_lies_anywhere_when_nothing_is_left() {
+  World w;
+  auto* first = static_cast<char*>(w.heap.allocate(kPage / 4, false, false).address);
+  fill(w);
+  CHECK(w.heap.allocate(kPage / 4, false, true).address == first + kPage / 4);
+}
+
+void an_emptied_page_is_given_up_when_nothing_is_left() {
+  for (bool extent : {false, true}) {
+    World w;
+    std::vector<char*> pages;
+    for (int n = 0; n < 3; ++n)
+      pages.push_back(static_cast<char*>(w.heap.allocate(kPage, false, false).address));
+    uint64_t more = extent ? kRegion / kPage / 2 : 2;
+    w.heap.allocate((kBudgetPages - 2 - more) * kPage, false, false);
+    w.release(pages[1], kPage);
+    CHECK(w.governor.account(1).held == kBudgetPages + 1 - more);
+    w.heap.allocate(more * kPage, false, false);
+    CHECK_EMPTY(w.heap.check());
+    CHECK(w.governor.account(1).held == kBudgetPages);
+  }
+}
+
 void what_an_iteration_keeps_is_foreseen() {
   auto kinds = std::make_unique<Kinds>();
   kinds->note_set_up(1000);
@@ -254,6 +306,9 @@ int main() {
   for (uint64_t seed = 0; seed < 30; ++seed) random_blocks(seed);
   persistent_blocks_keep_to_themselves();
   a_place_on_charged_pages_comes_first();
+  no_place_is_missed_when_nothing_is_left();
+  what_lasts_lies_anywhere_when_nothing_is_left();
+  an_emptied_page_is_given_up_when_nothing_is_left();
   what_an_iteration_keeps_is_foreseen();
   a_trace_tells_what_remains();
   refuses_what_is_no_block();

@@ -66,6 +66,15 @@ CUresult Captures::unsafe_call(CUstreamCaptureMode mode) {
   return result ? report_.capture_error(result) : result;
 }
 
+CUresult Captures::wait_for_device() {
+  CUresult result = CUDA_SUCCESS;
+  for (auto& [id, capture] : active_) {
+    capture.invalidated = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result ? report_.capture_error(result) : result;
+}
+
 CUresult Captures::may_issue(uint64_t stream) {
   if (stream == kLegacy) {
     // It would wait for the streams that are captured, which never run.

@@ -20,6 +20,9 @@ class Captures {
   CUresult unsafe_call(CUstreamCaptureMode mode);
   // Whether the stream may be asked whether its work is over.
   CUresult may_ask(uint64_t stream);
+  // A wait for all streams: it breaks every capture, of other threads and in whichever mode, as was
+  // seen on an H200 (driver 580).
+  CUresult wait_for_device();
   // Whether something may be issued on the stream. If it succeeds, and the stream captures, then
   // the caller has nothing to run.
   CUresult may_issue(uint64_t stream);

@@ -106,8 +106,10 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 
 CUresult cuCtxSynchronize() {
-  return call(EntryPoint::cuCtxSynchronize,
-              [](Machine& machine, ThreadState&) { return machine.synchronize_all(); });
+  return call(EntryPoint::cuCtxSynchronize, [](Machine& machine, ThreadState&) {
+    if (auto wrong = machine.captures.wait_for_device()) return wrong;
+    return machine.synchronize_all();
+  });
 }
 
 }  // namespace gpushare::cuda
