@@ -164,6 +164,7 @@ class JobRunner:
             self._account,
             Need(profile["residue_bytes"], profile["peak_held_bytes"]) if profile else None,
             priority=spec["priority"],
+            solo_s=spec["solo_s"],
             note=lambda text: self._control.send("note", message=text),
             queued=lambda wait: self._control.send("queued", account=self._account, **asdict(wait)),
             given_up=lambda: self._signalled is not None,

@@ -88,6 +88,7 @@ class RunPlan:
             "stdin": self.gives_input,
             "profiled_log_fd": log_fd,
             "profile": profile.to_json() if profile else None,
+            "solo_s": profile.solo_s if profile else None,
         }
 
     @property

@@ -67,6 +67,11 @@ class Profile:
             return self.iteration_s * (fmean(self.spread) if self.spread else 1.0)
         return sum(kind.seen * kind.iteration_s for kind in self.kinds) / seen
 
+    @property
+    def solo_s(self) -> float | None:
+        """Of the job's whole run alone; None if it never ran to its end."""
+        return None if self.iterations is None else self.iterations * self.mean_iteration_s
+
     def refining(self, before: Profile | None) -> Profile:
         """What is known after a run that was given `before`, this one being told by it: with what can only be measured
         while no job is beside, and with what was seen of kinds of iterations."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from gpushare.jobs import PRIORITY
 from gpushare.units import format_bytes
 
 _LOOK_EVERY_S = 0.5
@@ -94,11 +93,6 @@ def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_byte
 def queues(policy: str) -> bool:
     """Whether jobs wait to be begun under this policy."""
     return policy != "unmanaged"
-
-
-def rank_of(order: str, priority: int) -> int:
-    """Of a job in the queue: the lowest goes first."""
-    return -priority if order == PRIORITY else 0
 
 
 def why_unknown(names: Sequence[str]) -> str:

@@ -50,6 +50,14 @@ class Claimant:
         return max(0.0, self.total_iterations - self.iterations) * self.solo_s
 
 
+def rank_in_queue(order: str, priority: int, solo_s: float | None) -> int:
+    """Of a job that is not begun yet: the lowest goes first.
+
+    :param solo_s: of the whole job alone; None if that is not known.
+    """
+    return ranks(order, [Claimant(0, priority, 1, 0, solo_s)]).get(0, 0)
+
+
 def ranks(order: str, claimants: Sequence[Claimant]) -> Mapping[int, int]:
     """The rank of each account, the lowest first; empty where the order needs none."""
     if order == PRIORITY:

@@ -14,13 +14,13 @@ from dataclasses import replace
 from gpushare.native import doors, process, shim
 from gpushare.native.permits import NEVER, NativePermit
 from gpushare.scheduling import order as orders
-from gpushare.scheduling.admission import Need, Queue, Queued, queues, rank_of
+from gpushare.scheduling.admission import Need, Queue, Queued, queues
 from gpushare.scheduling.fewer import residents
 from gpushare.scheduling.forecast import forecasts
 from gpushare.scheduling.groups import Groups
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.needs import Needs
-from gpushare.scheduling.order import Claimant
+from gpushare.scheduling.order import Claimant, rank_in_queue
 from gpushare.scheduling.pace import Pace
 from gpushare.scheduling.policies import MODES, POLICIES, may_set_aside
 from gpushare.scheduling.progress import Measured
@@ -124,12 +124,16 @@ class SchedulerThread:
         need: Need | None,
         *,
         priority: int,
+        solo_s: float | None,
         note: Note,
         queued: Callable[[Queued], None],
         given_up: Callable[[], bool],
     ) -> bool:
-        """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first."""
-        rank = rank_of(self._order, priority)
+        """Wait until the job may begin (`admission.Queue.enter`), and let it. False: it was given up first.
+
+        :param solo_s: of the whole job alone, by its saved profile.
+        """
+        rank = rank_in_queue(self._order, priority, solo_s)
         need = need if queues(self._name) else None
         if not self._queue.enter(name, account, need, rank=rank, note=note, queued=queued, given_up=given_up):
             return False

@@ -12,9 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gpushare.native.simulation import Answer, SimulatedGovernor
-from gpushare.scheduling.admission import rank_of
 from gpushare.scheduling.leases import segment_bytes
-from gpushare.scheduling.order import Claimant
+from gpushare.scheduling.order import Claimant, rank_in_queue
 from gpushare.scheduling.policies import Policy
 from gpushare.scheduling.yields import Yields
 from gpushare.simulation.contention import Contention
@@ -60,7 +59,8 @@ class Engine:
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [
-            Runner(job, i, rank_of(rules.order, job.priority), job.arrival_s) for i, job in enumerate(jobs)
+            Runner(job, i, rank_in_queue(rules.order, job.priority, job.solo_s), job.arrival_s)
+            for i, job in enumerate(jobs)
         ]
         self._contention = contention
         self._threads = [job.threads for job in jobs]

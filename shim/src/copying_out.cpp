@@ -29,17 +29,14 @@ bool Judge::can_leave(const Account& a) const {
          std::ranges::none_of(memory_waiters_, impatient);
 }
 
-bool Judge::may_leave(const Waiter& w) const {
-  const Account& a = accounts_[w.id];
-  bool at_door = w.pages == 0;
-  return (a.open || at_door) && can_leave(a);
-}
+bool Judge::may_leave(const Waiter& w) const { return can_leave(accounts_[w.id]); }
 
 // Whether the waiter could go on if the budget had `more` pages.
 bool Judge::would_help(const Waiter& w, uint64_t more) const {
   const Account& a = accounts_[w.id];
   if (a.saved || stands_aside(a)) return false;
-  if (w.pages) return a.open && held_ + w.pages <= budget_ + more;
+  // Memory for a set-up: an iteration that is open comes first.
+  if (w.pages) return (a.open || !others_open(a)) && held_ + w.pages <= budget_ + more;
   uint64_t held = a.held.load(std::memory_order_relaxed);
   uint64_t most = a.curve.known() ? std::max(held, a.curve.claim(0)) : held;
   return held_ - held + most <= budget_ + more;
@@ -149,8 +146,10 @@ Judge::Verdict Judge::judge_return(const Account& a, uint64_t pages) const {
   if (!others_live(a)) return fits ? Verdict::kGo : room ? Verdict::kImpossible : Verdict::kWait;
   auto is_safe = [&](uint64_t n) {
     uint64_t claim = std::max(claim_of(a), here + n);
-    // At its door: not before those who wait for what it has left have it, or it would leave again.
-    bool in_nobodys_way = a.open || memory_waiters_.empty();
+    // In no iteration: not before those who wait for what it has left have it, or it would leave
+    // again.
+    auto waits_here = [&](const Waiter* w) { return w->id != a.id && !accounts_[w->id].saved; };
+    bool in_nobodys_way = a.open || std::ranges::none_of(memory_waiters_, waits_here);
     return !others_open(a) || (in_nobodys_way && safe_after(a, n, a.open ? claim : 0, budget_));
   };
   uint64_t least = a.open || !a.curve.known() ? all : std::max(all, a.curve.claim(0));

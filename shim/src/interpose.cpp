@@ -2,6 +2,8 @@
 // RTLD_GLOBAL. All are called through the PLT even inside torch's own libraries.
 #include <atomic>
 #include <cstddef>
+#include <new>
+#include <string>
 
 #include "../include/gpushare.h"
 #include "api.h"
@@ -11,11 +13,25 @@ using gpushare::in_torch;
 
 namespace {
 std::atomic<bool> graph_seen{false};
+
+// Torch's own words, which libraries look for that try again with a smaller batch.
+[[noreturn]] void fail_on_cpu(size_t bytes, const char* why) {
+  throw gpushare::OutOfMemory("DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
+                              std::to_string(bytes) + " bytes. " + why);
 }
+}  // namespace
 
 // c10/core/impl/alloc_cpu.h
 namespace c10 {
-GS_EXPORT void* alloc_cpu(size_t bytes) { return gs_alloc(bytes, -1, gs_thread_account(), 0, 0); }
+GS_EXPORT void* alloc_cpu(size_t bytes) {
+  try {
+    return gs_alloc(bytes, -1, gs_thread_account(), 0, 0);
+  } catch (const gpushare::OutOfMemory& e) {
+    fail_on_cpu(bytes, e.what());
+  } catch (const std::bad_alloc&) {
+    fail_on_cpu(bytes, "The system has no more.");
+  }
+}
 GS_EXPORT void free_cpu(void* data) { gs_free(data, -1, 0); }
 }  // namespace c10
 

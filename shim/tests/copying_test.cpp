@@ -235,6 +235,109 @@ void a_job_at_its_door_leaves(bool profiled) {
   CHECK_EMPTY(w.governor.check());
 }
 
+// What they take before their first iterations is more than there is, so who waits there leaves
+// too; as soon as one ends it comes back, beside those who go on.
+void jobs_that_set_up_at_once() {
+  constexpr uint32_t kJobs = 6;
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs = begun(w, kJobs);
+  std::vector<std::thread> threads;
+  for (WritingJob& job : jobs)
+    threads.emplace_back([&] {
+      while (job.pages.size() < 15) job.take();
+      for (int n = 0; n < 5; ++n) job.iterate(30, 15);
+      job.end();
+      w.governor.thread_leaves(job.id);
+    });
+  for (auto& t : threads) t.join();
+  for (uint32_t id = 1; id <= kJobs; ++id) {
+    CHECK(w.telemetry.slot(id, kIterations) == 5);
+    CHECK(w.telemetry.slot(id, kOomCount) == 0);
+  }
+  CHECK(w.telemetry.header(kHeldPeak) <= 40 * kPage);
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  CHECK_EMPTY(w.governor.check());
+}
+
+// Jobs 1 and 2 set up, and neither can go on: one leaves. It is back as soon as there is room
+// again, whatever job 3 does.
+void who_left_in_its_set_up_comes_back_beside_an_iteration() {
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs = begun(w, 2);
+  std::atomic<bool> done[3] = {}, go_on{false};
+  std::vector<std::thread> threads;
+  for (WritingJob& job : jobs)
+    while (job.pages.size() < 16) job.take();
+  for (WritingJob& job : jobs)
+    threads.emplace_back([&] {
+      while (job.pages.size() < 26) job.take();
+      done[job.id] = true;
+      while (!go_on) std::this_thread::sleep_for(milliseconds(1));
+      job.end();
+    });
+  auto until = [](const std::atomic<bool>& flag) {
+    for (int n = 0; n < 5000 && !flag; ++n) std::this_thread::sleep_for(milliseconds(1));
+    CHECK(flag);
+  };
+  while (!done[1] && !done[2]) std::this_thread::sleep_for(milliseconds(1));
+  uint32_t left = done[1] ? 2 : 1;
+  CHECK(w.telemetry.slot(left, kCopiesOut) == 1);
+  w.governor.begin_job(0);
+  w.governor.thread_enters(3);
+  WritingJob three{w, 3};
+  claims(three, 10, 0);
+  w.governor.mark(3), w.governor.pass_door(3);
+  while (three.pages.size() < 10) three.take();
+  go_on = true;
+  until(done[left]);  // job 3 is still in its iteration
+  three.end();
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.slot(1, kOomCount) + w.telemetry.slot(2, kOomCount) == 0);
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  CHECK_EMPTY(w.governor.check());
+}
+
+// Job 1 is in its iteration, job 2 sets up, the others are at their doors: job 4 would make room
+// for job 2, but it is job 1 that is to go on, for which job 3 is enough.
+void nobody_leaves_for_a_set_up_beside_an_iteration() {
+  World w(Policy::kTemporal, 40);
+  std::vector<WritingJob> jobs = begun(w, 4);
+  for (WritingJob& job : jobs)
+    while (job.pages.size() < (job.id == 3 ? 17 : 5)) job.take();
+  for (uint32_t id : {1u, 3u, 4u}) claims(jobs[id - 1], id == 1 ? 10 : 30, 0);
+  std::atomic<bool> asked{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    w.governor.mark(1), w.governor.pass_door(1);
+    while (jobs[0].pages.size() < 10) jobs[0].take();
+    while (!asked) std::this_thread::sleep_for(milliseconds(1));
+    w.governor.charge(1, 11, false, 11 * kPage);
+    CHECK(w.telemetry.slot(3, kCopiesOut) == 1 && w.telemetry.slot(4, kCopiesOut) == 0);
+    w.governor.uncharge(1, 11);
+    jobs[0].end();
+  });
+  auto waits = [&](uint32_t id, State where) {
+    while (w.telemetry.slot(id, kState) != where) std::this_thread::sleep_for(milliseconds(1));
+  };
+  waits(1, kIterating);
+  for (uint32_t id : {3u, 4u})
+    threads.emplace_back([&, id] {
+      w.governor.mark(id), w.governor.pass_door(id);
+      jobs[id - 1].end();
+    });
+  for (uint32_t id : {3u, 4u}) waits(id, kAtDoor);
+  threads.emplace_back([&] {
+    w.governor.charge(2, 5, false, 5 * kPage);
+    w.governor.uncharge(2, 5);
+    jobs[1].end();
+  });
+  waits(2, kWaitingForMemory);
+  asked = true;
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.header(kHeldTotal) == 0);
+  CHECK_EMPTY(w.governor.check());
+}
+
 // Job 1 outgrows what is there, so both others leave at their doors; neither fits beside what the
 // other one is to bring back.
 void two_that_are_both_away_come_back() {
@@ -422,6 +525,9 @@ int main() {
   what_has_left_can_be_freed_and_is_not_used();
   a_job_at_its_door_leaves(true);
   a_job_at_its_door_leaves(false);
+  jobs_that_set_up_at_once();
+  who_left_in_its_set_up_comes_back_beside_an_iteration();
+  nobody_leaves_for_a_set_up_beside_an_iteration();
   two_that_are_both_away_come_back();
   a_thread_that_will_not_wait_for_long_keeps_a_job_in();
   waits_of_two_threads_at_once();

@@ -224,3 +224,34 @@ def test_a_timeout_that_a_script_catches_leaves_it_in_its_place(gpushare: Run, t
     assert done.returncode == 0 and "timeout | caught" in done.stdout, done.stderr
     jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
     assert jobs["timeout"]["door_wait_s"] > 0.1
+
+
+def test_the_shortest_of_those_that_wait_to_be_begun_goes_first(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "keeping.py").write_text(KEEPING.format(mib=20))
+    jobs = [f"keeping.py {n}" for n in (60, 40, 5, 20)]
+    for job in jobs:  # each leaves a profile, with how many iterations it did
+        assert gpushare("run", job, "--budget", "400MiB").returncode == 0
+    (profile,) = {
+        job["solo_peak_bytes"]
+        for job in _ran(gpushare, tmp_path, "run", *jobs, "--budget", "400MiB", "--summary", "s.json")
+    }
+    ran = _ran(
+        gpushare,
+        tmp_path,
+        "run",
+        *jobs,
+        "--budget",
+        f"{profile // MIB + 6}MiB",
+        "--order",
+        "srtf",
+        "--summary",
+        "s.json",
+    )
+    assert sorted(range(4), key=lambda n: ran[n]["waited_s"]["queued"]) == [2, 3, 1, 0]
+
+
+def _ran(gpushare: Run, tmp_path: Path, *arguments: str) -> list[dict[str, Any]]:
+    done = gpushare(*arguments)
+    assert done.returncode == 0, done.stderr
+    jobs: list[dict[str, Any]] = summary(tmp_path)["jobs"]
+    return jobs

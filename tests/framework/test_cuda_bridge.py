@@ -287,9 +287,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     )
 
 
+def preloaded(real: SimpleNamespace) -> str:
+    """The shim first: it stands before functions of the runtime, as it does where it is loaded before torch."""
+    return f"{library.library_path()} {real.runtime}"
+
+
 def started(real: SimpleNamespace, program: str, *arguments: object, **environment: str) -> str:
     command = [real.python, str(HERE / program), str(library.library_path()), *map(str, arguments)]
-    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder)}
+    fixed = {"LD_PRELOAD": preloaded(real), "XDG_CACHE_HOME": str(real.folder)}
     return run(command, **fixed, **environment).stdout
 
 
@@ -361,6 +366,7 @@ def run_host(real: SimpleNamespace, megabytes: list[int]) -> tuple[list[dict[str
             "stderr_fd": os.dup(writing),
             "stdin": False,
             "profile": None,
+            "solo_s": None,
             "profiled_log_fd": -1,
         }
         for n, (size, (_, writing)) in enumerate(zip(megabytes, pipes, strict=True))
@@ -369,7 +375,7 @@ def run_host(real: SimpleNamespace, megabytes: list[int]) -> tuple[list[dict[str
     load = "from pathlib import Path; from gpushare.native import library; "
     load += f"library.library_path = lambda: Path({str(library.library_path())!r}); "
     program = load + "import sys; from gpushare.host.entry import main; sys.exit(main(int(sys.argv[1])))"
-    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder), "PYTHONPATH": str(ROOT)}
+    fixed = {"LD_PRELOAD": preloaded(real), "XDG_CACHE_HOME": str(real.folder), "PYTHONPATH": str(ROOT)}
     host = subprocess.Popen(
         [real.python, "-c", program, str(theirs.fileno())],
         env={**os.environ, **fixed},
@@ -424,7 +430,7 @@ def installed(folder: Path) -> Path:
 
 def console(real: SimpleNamespace, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a python whose torch is built for CUDA, over the stand-in."""
-    fixed = {"LD_PRELOAD": str(real.runtime), "XDG_CACHE_HOME": str(real.folder)}
+    fixed = {"LD_PRELOAD": preloaded(real), "XDG_CACHE_HOME": str(real.folder)}
     fixed |= {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(installed(folder))}
     return subprocess.run(
         [real.python, "-m", "gpushare", *arguments],

@@ -1,6 +1,6 @@
 """Ranks of the orders."""
 
-from gpushare.scheduling.order import FAIR, FIFO, PRIORITY, SRTF, Claimant, ranks
+from gpushare.scheduling.order import FAIR, FIFO, PRIORITY, SRTF, Claimant, rank_in_queue, ranks
 
 
 def claimant(
@@ -42,3 +42,10 @@ def test_of_a_job_past_its_last_count_nobody_knows_how_much_it_does() -> None:
 
 def test_the_others_are_the_shims_own() -> None:
     assert ranks(FIFO, [claimant(1)]) == ranks(FAIR, [claimant(1)]) == {}
+
+
+def test_in_the_queue_they_stand_as_at_their_doors() -> None:
+    whole_s = [3.0, None, 0.5]
+    assert sorted(whole_s, key=lambda s: rank_in_queue(SRTF, 0, s)) == [0.5, 3.0, None]
+    assert rank_in_queue(PRIORITY, 2, 0.5) < rank_in_queue(PRIORITY, 1, 0.1)
+    assert {rank_in_queue(order, 2, 0.5) for order in (FIFO, FAIR)} == {0}

@@ -36,7 +36,6 @@ PARTS: tuple[Any, ...] = tuple(
     for name in (
         "streams",
         "generators",
-        "synchronize",
         "captures",
         "replays",
         "graph_trees",
