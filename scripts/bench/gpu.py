@@ -3,8 +3,9 @@
     python scripts/bench/gpu.py --limit 1500 --only pair equal alone
 
 Times are of a job's steps past the first FEW of MANY, on a clock inside the job, so that neither start-up nor the
-profile counts. A pair is judged while both run: STP is the solo time of what both did over the time it took, 1 for one
-after the other; ANTT the mean over both of that time over the job's own solo time. Rows (gpu_rows/), in this order:
+profile counts. Of a pair each does as many steps as last --window seconds alone, MANY at least, and both are judged
+while both run: STP is the solo time of what they did over the time it took, 1 for one after the other; ANTT the mean
+over both of that time over the job's own solo time. Rows (gpu_rows/), in this order:
 
 pair          two jobs at 1.6 of the larger peak: gpushare, --policy unmanaged, and two plain processes at once, all
               against one after the other under gpushare; it takes no MPS daemon on the machine
@@ -49,6 +50,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batches", default=["resnet50"], help="for the largest batch", **names)
     parser.add_argument("--budgets", default="1.05,1.1,1.3,1.6,2", help="of pairs, in the larger peak")
     parser.add_argument("--steps", type=int, nargs=2, default=(10, 60), metavar=("FEW", "MANY"))
+    window = "of jobs together, at least: how long each lasts alone; default: 15 on a GPU"
+    parser.add_argument("--window", type=float, metavar="SECONDS", help=window)
     parser.add_argument("--rounds", type=int, default=1, help="of jobs alone")
     parser.add_argument("--budget", type=int, default=16 << 30, help="bytes, for jobs alone")
     parser.add_argument("--batch-budget", type=int, help="bytes, for the largest batch; default: --budget")
@@ -76,6 +79,8 @@ def misuse(given: argparse.Namespace) -> str | None:
         return f"--steps must be FEW of at least {LEAST_FEW} and MANY above it, but got {few} and {many}"
     if given.limit is not None and given.limit <= 0:
         return f"--limit must be more than 0 seconds, but got {given.limit:g}"
+    if given.window is not None and given.window < 0:
+        return f"--window must be nought or more seconds, but got {given.window:g}"
     if min(given.batch_guess, given.batch_grain) < 1:
         return "--batch-guess and --batch-grain must be at least 1"
     return None
@@ -85,7 +90,10 @@ def bench_of(given: argparse.Namespace) -> Bench:
     deadline = time.monotonic() + given.limit if given.limit else float("inf")
     few, many = given.steps
     batch_budget = given.batch_budget or given.budget
-    settings = Settings(few, many, given.rounds, given.budget, batch_budget, given.batch_grain, given.sizes)
+    window_s = given.window if given.window is not None else 15.0 if given.device != "cpu" else 0.0
+    settings = Settings(
+        few, many, given.rounds, given.budget, batch_budget, given.batch_grain, given.sizes, window_s
+    )
     return Bench(Runner(given.device, deadline, given.command_limit), settings)
 
 

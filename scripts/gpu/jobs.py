@@ -93,6 +93,13 @@ CASES = (
         share=GRAPHS_SHARE,
     ),
     Case(
+        "searches_plans",
+        f"cuDNN searches for convolutions, waiting for the device, beside a job that captures: {EQUAL}",
+        ("searches.py", "captures.py --steps 60"),
+        only_cuda=True,
+        share=GRAPHS_SHARE,
+    ),
+    Case(
         "out_of_memory",
         f"a script catches its OutOfMemoryError and goes on, beside another: {EQUAL}",
         ("too_much.py", "perceptron.py"),

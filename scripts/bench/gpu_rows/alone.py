@@ -29,6 +29,7 @@ def measure(bench: Bench, workload: str, row: Row) -> None:
     row.figures["time_over_plain"] = over = row.figures["gpushare_step_s"] / row.figures["plain_step_s"]
     bench.target(row, f"at most {MOST_OVER_PLAIN} of plain python's time", over <= MOST_OVER_PLAIN)
     shared = runs["gpushare"][-1]
+    bench.learn_solo(workload, shared, runs["plain"][-1])
     held, live = held_bytes(shared), shared.summary["jobs"][0]["live_peak_bytes"]
     row.figures |= {"held_bytes": held, "live_bytes": live, "held_over_live": held / live}
     bench.target(row, f"at most {MOST_OVER_LIVE} of what is live is held", held <= MOST_OVER_LIVE * live)

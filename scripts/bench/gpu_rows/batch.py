@@ -86,7 +86,7 @@ def at(bench: Bench, workload: str, batch: int, row: Row) -> None:
     """The figures of two copies with that batch, against one after the other."""
     more = f"--batch-size {batch}"
     solos = [bench.solo(workload, more)] * 2
-    job = bench.job(workload, bench.settings.many, more)
+    job = bench.lasting(workload, solos[0], more)
     ran = bench.runner.gpushare([job, job], bench.settings.batch_budget_bytes)
     pair.shared(bench, ran, solos, row)
     advance, stp = row.figures["advancing_together"], row.figures["stp"]

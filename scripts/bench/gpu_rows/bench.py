@@ -1,5 +1,6 @@
 """What is the same for all rows, and what rows share: jobs alone are measured once."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -14,7 +15,8 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Settings:
-    """`few` steps of `many` do not count; `sizes` are more options for each workload."""
+    """`few` steps of `many` do not count; `sizes` are more options for each workload. Jobs that run together do as many
+    more as last `window_s` alone, each by its own step."""
 
     few: int
     many: int
@@ -23,6 +25,7 @@ class Settings:
     batch_budget_bytes: int
     batch_grain: int
     sizes: str
+    window_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,18 @@ class Bench:
         words = [workloads.command(name, self.settings.sizes), "--device", self.runner.device]
         return " ".join([*words, "--steps", str(steps), more]).strip()
 
+    def lasting(self, name: str, solo: Solo, more: str = "") -> str:
+        """The command line of a job that is judged beside another one."""
+        steps = self.settings.few + math.ceil(self.settings.window_s / solo.step_s)
+        return self.job(name, max(self.settings.many, steps), more)
+
     def solo(self, name: str, more: str = "") -> Solo:
         """A job by itself, measured once for all rows."""
         return self.once(("solo", name, more), lambda: self._solo(name, more))
+
+    def learn_solo(self, name: str, shared: Ran, plain: Ran) -> None:
+        """The same from runs of the job by itself that a row made anyway."""
+        self._known.setdefault(("solo", name, ""), (self._solo_of(shared, plain), list(self.runner.lines)))
 
     def once(self, key: object, measure: Callable[[], Found]) -> Found:
         """What `measure` returned when it was first asked for `key`, and its commands; what it raises is not kept."""
@@ -88,9 +100,12 @@ class Bench:
         settings = self.settings
         job = self.job(name, settings.many, more)
         shared, plain = self.runner.gpushare([job], settings.budget_bytes), self.runner.python([job])
+        return self._solo_of(shared, plain)
+
+    def _solo_of(self, shared: Ran, plain: Ran) -> Solo:
         return Solo(
-            step_s(shared.ends_s[0], settings.few),
-            step_s(plain.ends_s[0], settings.few),
+            step_s(shared.ends_s[0], self.settings.few),
+            step_s(plain.ends_s[0], self.settings.few),
             held_bytes(shared),
             shared.residue_bytes,
             plain.native_bytes[0] or None,

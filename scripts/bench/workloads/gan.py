@@ -51,7 +51,7 @@ discriminator_optimizer = torch.optim.Adam(discriminate.parameters(), lr=2e-4, b
 ones, zeros = torch.ones(args.batch_size).to(args.device), torch.zeros(args.batch_size).to(args.device)
 
 for step in range(args.steps):
-    real = torch.rand(args.batch_size, 3, 128, 128).to(args.device) * 2 - 1
+    real = torch.rand(args.batch_size, 3, 128, 128, device=args.device) * 2 - 1
     fake = generate(torch.randn(args.batch_size, args.latent, 1, 1).to(args.device))
 
     discriminator_optimizer.zero_grad()

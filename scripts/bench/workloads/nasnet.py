@@ -75,7 +75,7 @@ class Network(nn.Module):
 model = Network(args.width, args.depth).to(args.device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 for step in range(args.steps):
-    pictures = torch.randn(args.batch_size, 3, args.side, args.side).to(args.device)
+    pictures = torch.randn(args.batch_size, 3, args.side, args.side, device=args.device)
     loss = F.cross_entropy(model(pictures), torch.randint(CLASSES, (args.batch_size,)).to(args.device))
     optimizer.zero_grad()
     loss.backward()

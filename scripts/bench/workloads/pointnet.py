@@ -65,7 +65,7 @@ class PointNet(nn.Module):
 model = PointNet(args.width).to(args.device)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for step in range(args.steps):
-    clouds = torch.rand(args.batch_size, 3, args.points).to(args.device)
+    clouds = torch.rand(args.batch_size, 3, args.points, device=args.device)
     logits, apart = model(clouds)
     loss = F.cross_entropy(logits, torch.randint(CLASSES, (args.batch_size,)).to(args.device)) + 0.001 * apart
     optimizer.zero_grad()

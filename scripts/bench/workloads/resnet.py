@@ -50,7 +50,7 @@ def resnet(width: int, depths: tuple[int, ...]) -> nn.Sequential:
 model = resnet(args.width, (3, 4, 6, 3)).to(args.device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.9, weight_decay=1e-4)
 for step in range(args.steps):
-    images = torch.randn(args.batch_size, 3, args.side, args.side).to(args.device)
+    images = torch.randn(args.batch_size, 3, args.side, args.side, device=args.device)
     labels = torch.randint(CLASSES, (args.batch_size,)).to(args.device)
     loss = F.cross_entropy(model(images), labels, label_smoothing=0.1)
     optimizer.zero_grad()
