@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from gpushare.launcher.results import JobResult
 from gpushare.telemetry.reader import Telemetry
 
+EXIT_OF_C = 256  # in the place of a signal; and the exit status (`shim/src/crash.cpp`)
+
 
 @dataclass(frozen=True)
 class Death:
@@ -21,8 +23,8 @@ class Death:
 def explain(status: int, results: Sequence[JobResult], telemetry: Telemetry) -> Death:
     """Of a host with this exit status (negative for a signal). Jobs that had not ended are running or waiting.
 
-    The thread that a fatal signal hit is told by the shim (`shim/src/crash.cpp`). Nobody tells of SIGKILL, as the
-    kernel sends it when memory is short, nor of a thread whose stack is full.
+    The thread that a fatal signal hit, or that has called exit() in C, is told by the shim (`shim/src/crash.cpp`).
+    Nobody tells of SIGKILL, as the kernel sends it when memory is short, nor of a thread whose stack is full.
     """
     running = [r for r in results if r.status == "running"]  # one that waits has run no line yet
     names = ", ".join(r.name for r in running) or "nothing"
@@ -38,7 +40,9 @@ def explain(status: int, results: Sequence[JobResult], telemetry: Telemetry) -> 
 
 
 def crashed(name: str, number: int) -> str:
-    """Whose thread a fatal signal hit."""
+    """Whose thread a fatal signal hit, or called the C library's exit()."""
+    if number >= EXIT_OF_C:
+        return f"{name} called exit({number - EXIT_OF_C}) of the C library, which ends all jobs' process"
     try:
         word = signal.Signals(number).name
     except ValueError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from gpushare.jobs import SRTF
 from gpushare.native.simulation import Answer, SimulatedGovernor
 from gpushare.scheduling.leases import segment_bytes
 from gpushare.scheduling.order import Claimant, rank_in_queue
@@ -36,6 +37,11 @@ class SimulationStuck(Exception):
     """Every job waits and the governor resolves nothing: what must never be."""
 
 
+def _rank_in_queue(order: str, job: SimulatedJob) -> int:
+    # It takes the sum over all iterations, of which there may be any number.
+    return rank_in_queue(order, job.priority, job.solo_s if order == SRTF else None)
+
+
 class Engine:
     """One simulated run.
 
@@ -59,8 +65,7 @@ class Engine:
     ) -> None:
         self.governor = SimulatedGovernor(policy=mechanism, page_bytes=page_bytes, budget_bytes=budget_bytes)
         self._runners = [
-            Runner(job, i, rank_in_queue(rules.order, job.priority, job.solo_s), job.arrival_s)
-            for i, job in enumerate(jobs)
+            Runner(job, i, _rank_in_queue(rules.order, job), job.arrival_s) for i, job in enumerate(jobs)
         ]
         self._contention = contention
         self._threads = [job.threads for job in jobs]

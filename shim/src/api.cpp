@@ -150,6 +150,7 @@ int gs_bad_free_next(gs_bad_free* out) {
 gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations) {
   Runtime* r = active();
   if (!r) return -1;
+  watch_exits();
   return r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)), queued);
 }
 

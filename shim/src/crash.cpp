@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "runtime.h"
 #include "switches.h"
 
@@ -10,6 +13,7 @@ namespace gpushare {
 
 namespace {
 
+constexpr uint64_t kExitOfC = 256;  // in the place of a signal; and the exit status
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 Telemetry* telemetry = nullptr;
 pid_t host = 0;
@@ -28,7 +32,22 @@ void on_crash(int number, siginfo_t*, void*) {
   raise(number);
 }
 
+// What is registered last runs first: before the destructors of libraries, under which the other
+// jobs would crash, whose threads still run.
+void on_exit_of_job(int status, void*) {
+  if (getpid() != host || !thread_state.account || telemetry->header(kCrashSignal)) return;
+  telemetry->header(kCrashAccount, thread_state.account);
+  telemetry->header(kCrashSignal, kExitOfC + static_cast<uint64_t>(status & 0xff));
+  fflush(nullptr);
+  _exit(status);
+}
+
 }  // namespace
+
+void watch_exits() {
+  static const bool watched = telemetry && on_exit(on_exit_of_job, nullptr) == 0;
+  (void)watched;
+}
 
 void watch_crashes(Telemetry* of) {
   telemetry = of;

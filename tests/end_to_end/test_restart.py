@@ -21,6 +21,7 @@ print("begun", flush=True)
 CRASHES = {
     "a null pointer": "ctypes.string_at(0)",
     "abort": "os.abort()",
+    "exit of C": "ctypes.CDLL(None).exit(3)",
     "a thread": "t = threading.Thread(target=ctypes.string_at, args=(0,)); t.start(); t.join()",
 }
 WORKS = "time.sleep(1.5)\nprint(torch.ones(10).sum().item())\n"
@@ -45,11 +46,13 @@ def test_the_job_whose_thread_crashed_is_named_and_left_out(
     crash: str, gpushare: Run, tmp_path: Path
 ) -> None:
     write(tmp_path, crash)
-    word = "SIGABRT" if "abort" in crash else "SIGSEGV"
+    how = f"a thread of bad crashed ({'SIGABRT' if 'abort' in crash else 'SIGSEGV'})"
+    if "exit" in crash:
+        how = "bad called exit(3) of the C library"
     done = gpushare("run", *JOBS, "--restart", "--log-dir", "logs", "--summary", "s.json", "--trace", "t")
     told = done.stdout + done.stderr
     assert done.returncode == 1, told
-    assert f"while it ran: good, bad; a thread of bad crashed ({word})" in done.stderr, told
+    assert f"while it ran: good, bad; {how}" in done.stderr, told
     assert "starting again from the first line: good; what they write goes to logs/restart-1" in done.stderr
     assert (tmp_path / "logs" / "good.out").read_text() == "begun\n"
     assert (tmp_path / "logs" / "restart-1" / "good.out").read_text() == "begun\n10.0\n"

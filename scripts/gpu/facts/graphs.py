@@ -68,7 +68,9 @@ def thread_local_capture_bears_a_wait_for_a_stream(seen: Seen) -> None:
     seen.claim("both succeed", capture_beside(seen, "thread_local", stream.synchronize))
 
 
-@check("A capture in thread_local mode is not broken by another thread that takes and gives back pinned memory.")
+@check(
+    "A capture in thread_local mode is not broken by another thread that takes and gives back pinned memory."
+)
 def thread_local_capture_bears_pinned_memory(seen: Seen) -> None:
     def pinned() -> None:
         torch.empty(32 * MIB, dtype=torch.uint8, pin_memory=True).fill_(1)
