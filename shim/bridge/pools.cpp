@@ -10,9 +10,9 @@ namespace gpushare::bridge {
 
 namespace {
 
-// Torch's allocator of pinned memory asks each capture under way whose a stream is. Torch 2.11 leaves
-// one there whose end has failed, with a filter that names a graph which is gone. Torch that has no
-// such captures is not asked.
+// Torch's allocator of pinned memory asks each capture under way whose a stream is. Torch 2.11
+// leaves one there whose end has failed, with a filter that names a graph which is gone. Torch that
+// has no such captures is not asked.
 template <typename Pinned = at::HostAllocator>
 void end_in_pinned_memory(PoolId id) {
   if constexpr (requires(Pinned& pinned) { pinned.end_allocate_to_pool(id); }) {

@@ -55,11 +55,12 @@ uint64_t Judge::could_leave_for(const Waiter& w) const {
 }
 
 // Whether it would help another one if this one left, or this one and others, one after the other.
-// `only_for_room`: one that has room waits for something else.
+// `only_for_room`: one that has room waits for something else, and a set-up for who goes on.
 bool Judge::helps(const Waiter& w, bool with_others, bool only_for_room) const {
   uint64_t held = accounts_[w.id].held.load(std::memory_order_relaxed);
   auto helped = [&](const Waiter* o) {
-    if (o->id == w.id || (only_for_room && would_help(*o, 0))) return false;
+    bool waits_on = (o->pages && !accounts_[o->id].open) || would_help(*o, 0);
+    if (o->id == w.id || (only_for_room && waits_on)) return false;
     return would_help(*o, with_others ? could_leave_for(*o) : held);
   };
   return may_leave(w) && (std::ranges::any_of(memory_waiters_, helped) ||

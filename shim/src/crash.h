@@ -1,4 +1,5 @@
-// Which job's thread crashes, or ends the process: told in the telemetry, which outlives the process.
+// Which job's thread crashes, or ends the process: told in the telemetry, which outlives the
+// process.
 #pragma once
 
 #include "telemetry.h"

@@ -15,7 +15,6 @@
 
 using gpushare::active;
 using gpushare::beyond_this;
-using gpushare::Runtime;
 using gpushare::thread_state;
 
 namespace {

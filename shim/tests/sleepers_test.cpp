@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr milliseconds kAWhile{200}, kLonger{8000};
+constexpr milliseconds kAWhile{200}, kLonger{8000}, kHope{12000};
 
 // A lock as the interpreter takes it for a job, a semaphore: who has to wait for it rests.
 struct Lock {
@@ -261,6 +261,36 @@ void who_sleeps_beside_a_claim_that_is_given_back_stays() {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Job 1 computes, and job 3 sets up: job 2 stays at its door, however long that takes.
+void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
+  World w(Policy::kZico, 40);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  const uint64_t holds[] = {16, 12, 10};
+  for (WritingJob& job : jobs)
+    while (job.pages.size() < holds[job.id - 1]) job.take();
+  claims(jobs[1], 38, 12);
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    w.governor.mark(2), w.governor.pass_door(2);
+    jobs[1].end();
+  });
+  threads.emplace_back([&] {
+    w.governor.charge(3, 6, false, 6 * kPage);
+    w.governor.uncharge(3, 6);
+    jobs[2].end();
+  });
+  until([&] {
+    return w.telemetry.slot(2, kState) == kAtDoor &&
+           w.telemetry.slot(3, kState) == kWaitingForMemory;
+  });
+  std::this_thread::sleep_for(kHope);
+  for (uint32_t id : {2u, 3u}) CHECK(w.telemetry.slot(id, kCopiesOut) == 0);
+  jobs[0].end();
+  for (auto& t : threads) t.join();
+  CHECK(w.telemetry.slot(2, kOomCount) + w.telemetry.slot(3, kOomCount) == 0);
+  CHECK_EMPTY(w.governor.check());
+}
+
 }  // namespace
 
 int main() {
@@ -269,7 +299,8 @@ int main() {
        {who_waits_for_memory, beside_a_thread_that_sleeps_now_and_then, who_waits_at_its_door,
         who_sets_up, who_has_a_lock_that_is_known, who_has_woken_and_waits_is_not_iterating,
         who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays,
-        who_sleeps_beside_a_claim_that_is_given_back_stays})
+        who_sleeps_beside_a_claim_that_is_given_back_stays,
+        who_waits_at_its_door_stays_for_a_set_up_beside_others})
     threads.emplace_back(test);
   for (auto& t : threads) t.join();
   printf("sleepers: ok\n");

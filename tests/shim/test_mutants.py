@@ -289,6 +289,7 @@ MUTANTS = [
     ("aside", "judge.cpp", "  if (w.pages == 0 && stands_aside(a)) return false;\n", ""),
     ("aside", "copying_out.cpp", "  if (stands_aside(a)) return false;\n  if (!a.open)", "  if (!a.open)"),
     ("aside", "copying_out.cpp", "a.open || std::ranges::none_of(memory_waiters_, waits_here)", "a.open"),
+    ("sleepers", "copying_out.cpp", "(o->pages && !accounts_[o->id].open) || would", "would"),
     ("copying", "copying_out.cpp", "w->id != a.id && !accounts_[w->id].saved;", "true;"),
     ("copying", "copying_out.cpp", "(a.open || !others_open(a)) && held_", "held_"),
     ("copying", "copying_out.cpp", "(a.open || !others_open(a)) && held_", "a.open && held_"),
