@@ -160,11 +160,13 @@ void a_place_on_charged_pages_comes_first() {
   CHECK(w.governor.account(1).held == held);
 }
 
-// A budget of which nothing is left, for who has the first pages of it.
-void* fill(World& w) {
-  uint64_t left = kBudgetPages - w.governor.account(1).held;
-  return w.heap.allocate(left * kPage, false, false).address;
-}
+// What is left of the budget, in one extent.
+struct Rest {
+  World& w;
+  uint64_t bytes = (kBudgetPages - w.governor.account(1).held) * kPage;
+  char* address = static_cast<char*>(w.heap.allocate(bytes, false, false).address);
+  ~Rest() { w.release(address, bytes); }
+};
 
 // More holes than are compared as a rule need a page; a larger one needs none.
 void no_place_is_missed_when_nothing_is_left() {
@@ -181,7 +183,7 @@ void no_place_is_missed_when_nothing_is_left() {
   w.release(hole, 10 * kEighth);
   for (size_t n = 1; n < pages.size(); n += 2) w.release(pages[n], kPage);
   w.heap.trim();
-  fill(w);
+  Rest rest{w};
   char* p = take(6 * kEighth);
   CHECK(hole <= p && p < hole + 10 * kEighth);
   CHECK_EMPTY(w.heap.check());
@@ -192,7 +194,7 @@ void no_place_is_missed_when_nothing_is_left() {
 void what_lasts_lies_anywhere_when_nothing_is_left() {
   World w;
   auto* first = static_cast<char*>(w.heap.allocate(kPage / 4, false, false).address);
-  fill(w);
+  Rest rest{w};
   CHECK(w.heap.allocate(kPage / 4, false, true).address == first + kPage / 4);
 }
 
@@ -203,12 +205,14 @@ void an_emptied_page_is_given_up_when_nothing_is_left() {
     for (int n = 0; n < 3; ++n)
       pages.push_back(static_cast<char*>(w.heap.allocate(kPage, false, false).address));
     uint64_t more = extent ? kRegion / kPage / 2 : 2;
-    w.heap.allocate((kBudgetPages - 2 - more) * kPage, false, false);
+    uint64_t most = (kBudgetPages - 2 - more) * kPage;
+    auto* others = static_cast<char*>(w.heap.allocate(most, false, false).address);
     w.release(pages[1], kPage);
     CHECK(w.governor.account(1).held == kBudgetPages + 1 - more);
-    w.heap.allocate(more * kPage, false, false);
+    auto* last = static_cast<char*>(w.heap.allocate(more * kPage, false, false).address);
     CHECK_EMPTY(w.heap.check());
     CHECK(w.governor.account(1).held == kBudgetPages);
+    w.release(others, most), w.release(last, more * kPage);
   }
 }
 
