@@ -20,10 +20,10 @@ def budget(size: str | None, process: int | None, force: bool) -> int:
     """Show the budget of a run that is under way, or change it.
 
     A SIZE is as for run; a percentage is of the run's device. More memory is there at once, up to eight times the
-    budget that the run began with. Less is as soon as what the jobs hold fits; until then nothing new starts that would
-    not fit. A budget that is too small for what they keep, or for the largest of them, is refused, and so is a smaller
-    one while a job's first iterations have not been measured yet (--force: all the same, and what then does not fit
-    is refused memory).
+    budget that the run began with, or 8 GiB. Less is as soon as what the jobs hold fits; until then nothing new starts
+    that would not fit. A budget that is too small for what they keep, or for the largest of them, is refused, and so is
+    a smaller one while a job's first iterations have not been measured yet (--force: all the same, and what then does
+    not fit is refused memory).
 
     Exit code: 0 done, 2 the size or the run is wrong or the run does not answer, 3 refused, with the reason.
     """

@@ -188,8 +188,8 @@ def test_what_a_job_needs_is_not_known_at_first(gpushare: Run, tmp_path: Path) -
         (tmp_path / "go-on").touch()
         wait_for(tmp_path / "logs" / "first.out", "ends")
         assert gpushare("budget", "220MiB").returncode == 0
-        most = gpushare("budget", "1602MiB")
-        assert most.returncode == 3 and "addresses were reserved for 1600.0 MiB" in most.stderr
+        most = gpushare("budget", "8194MiB")
+        assert most.returncode == 3 and "addresses were reserved for 8192.0 MiB" in most.stderr
         (tmp_path / "over").touch()
         out, err = running.communicate(timeout=240)
     finally:
