@@ -154,8 +154,8 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   DeviceWork work;
   PageIndex first = governor_->try_hold_range(pages, account_, stream(), no_wait, work);
   if (first == kNoPage) {
-    drop_slack();
     if (counts_.foreign_freed.load(std::memory_order_relaxed) > 0) reclaim_all();
+    drop_slack();
     governor_->charge(account_, pages, no_wait, bytes);
     first = governor_->hold_range(pages, account_, stream(), work);
   }

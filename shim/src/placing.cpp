@@ -228,13 +228,13 @@ void* Heap::allocate_block(uint64_t bytes, bool no_wait, bool persistent, Slab* 
     }
     lock.unlock();
     elsewhere = false;
-    if (!std::exchange(frugal, true)) {
-      drop_slack();
-      continue;
-    }
     // The place may be another one after the wait: what was charged is kept, and settled above.
     try {
       if (reclaim_all()) continue;
+      if (!std::exchange(frugal, true)) {
+        drop_slack();
+        continue;
+      }
       governor_->charge(account_, missing.count - charged, no_wait, bytes);
     } catch (...) {
       if (charged) governor_->uncharge(account_, charged);

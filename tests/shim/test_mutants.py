@@ -311,7 +311,7 @@ MUTANTS = [
     ("heap", "placing.cpp", "if (persistent && others) place.cost += kPinnedPage;", ""),
     ("heap", "placing.cpp", "persistent = persistent && !frugal;", ""),
     ("heap", "placing.cpp", "++looked_at == kCandidates && !frugal", "++looked_at == kCandidates"),
-    ("heap", "placing.cpp", "      drop_slack();\n", ""),
+    ("heap", "placing.cpp", "        drop_slack();\n", ""),
     ("heap", "heap.cpp", "    drop_slack();\n", ""),
     ("heap", "placing.cpp", "    place.cost += (end - begin) * kNewPage;\n", ""),
     ("heap", "placing.cpp", "    if (spare) add_missing(spare_page_ + 1, to);\n", ""),
