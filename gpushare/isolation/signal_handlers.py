@@ -32,6 +32,7 @@ class _Table:
         self.alarm = Alarm()
         self.timers: set[int] = set()  # of those that the process has
         self.asked_to_end: tuple[int, float] = 0, 0.0  # by which signal from outside, and when
+        self.over = False  # what the job's modules have is about to go, or gone
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -84,13 +85,18 @@ def _came_just_now(job: context.JobContext, number: int) -> bool:
 def _in_job(
     job: context.JobContext, call: Callable[[], object], from_outside: bool
 ) -> threading.Thread | None:
+    table = _tables.of(job)
+
     def run() -> None:
         if from_outside:  # the starting thread's working directory is the host's
             directory.follow(job)
         try:
-            call()
+            if not table.over:
+                call()
         except BaseException as error:
-            _forward(job, error)
+            # At its end it may only have missed what has gone meanwhile, and nobody is there to be told.
+            if not table.over:
+                _forward(job, error)
 
     def start() -> threading.Thread:
         thread = threading.Thread(target=run, name="signal", daemon=True)

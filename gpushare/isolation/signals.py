@@ -163,6 +163,7 @@ def enter(job: context.JobContext) -> None:
 def leave(job: context.JobContext) -> None:
     """No signals and no alarms any more."""
     table = table_of(job)
+    table.over = True
     for which in table.timers:
         _setitimer(which, 0)
     signal_routes.end(job)
