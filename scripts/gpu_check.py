@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+import quick_starts
 from gpu import machine, processes, whole
 from gpu.parts import BUILD, PARTS, Given, Part
 
@@ -125,7 +126,7 @@ def main() -> int:
         return refuse(why)
     told = Given(given.out, tuple(given.only or ()))
     left_s = given.total - (time.monotonic() - begin)
-    with machine.kept_awake():
+    with quick_starts.kept_awake():
         return 0 if whole.run(given.parts, header, told, given.limits, left_s) else 3
 
 

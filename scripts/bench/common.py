@@ -162,7 +162,10 @@ def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None
 
 
 def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
-    """As `write`, without printing; what NAME.md says. Each file is replaced as a whole."""
+    """As `write`, without printing; what NAME.md says. Each file is replaced as a whole.
+
+    `name` may be a path, whose folder is made.
+    """
     about = {
         "date": datetime.date.today().isoformat(),
         "command": command,
@@ -173,13 +176,14 @@ def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
         "gpushare": _gpushare_version(),
         "commit": commit(),
     }
-    RESULTS.mkdir(exist_ok=True)
-    _replace(RESULTS / f"{name}.json", json.dumps({**about, "figures": figures}, indent=2) + "\n")
-    lines = [f"# {name}", "", *(f"- {key}: {value}" for key, value in about.items()), ""]
+    at = Path(name).resolve() if len(Path(name).parts) > 1 else RESULTS / name
+    at.parent.mkdir(parents=True, exist_ok=True)
+    _replace(at.with_name(f"{at.name}.json"), json.dumps({**about, "figures": figures}, indent=2) + "\n")
+    lines = [f"# {at.name}", "", *(f"- {key}: {value}" for key, value in about.items()), ""]
     heading, *rows = table
     lines += ["| " + " | ".join(map(str, heading)) + " |", "|" + "---|" * len(heading)]
     lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-    _replace(RESULTS / f"{name}.md", "\n".join(lines) + "\n")
+    _replace(at.with_name(f"{at.name}.md"), "\n".join(lines) + "\n")
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ written after each row; what can't be measured says why.
 """
 
 import argparse
+import contextlib
 import shlex
 import sys
 import time
@@ -31,6 +32,7 @@ from gpu_rows.bench import Bench, Settings
 from gpu_rows.results import Results
 from gpu_rows.row import NO_TIME, Row, Task
 from gpu_rows.running import LEAST_S, Runner
+from quick_starts import kept_awake  # of scripts/, which gpu_rows.running adds to the path
 
 LEAST_FEW = 3  # steps that may be a profile's
 
@@ -132,7 +134,8 @@ def main() -> None:
         return
     rows = [task.empty() for task in tasks]
     command = shlex.join(["python", *sys.argv]).replace(f"{ROOT}/", "")
-    print(run(bench, tasks, rows, Results(given.name, command, rows)))
+    with contextlib.nullcontext() if given.device == "cpu" else kept_awake():
+        print(run(bench, tasks, rows, Results(given.name, command, rows)))
 
 
 if __name__ == "__main__":

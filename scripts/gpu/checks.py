@@ -30,7 +30,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Check:
-    """`rank` 1 is for what the design rests on; `libraries` are built first, `preload` is loaded before torch."""
+    """`rank` 1 is for what the design rests on; `libraries` are built first, `preload` is loaded before torch.
+
+    `quiet`: it measures what the CPU can do, so nothing else may run beside it.
+    """
 
     name: str
     statement: str
@@ -40,6 +43,7 @@ class Check:
     libraries: tuple[str, ...]
     preload: tuple[str, ...]
     imports: tuple[str, ...]
+    quiet: bool = False
 
 
 _made: dict[Callable[[Seen], None], Check] = {}
@@ -53,15 +57,15 @@ def check(
     libraries: Iterable[str] = (),
     preload: Iterable[str] = (),
     imports: Iterable[str] = ("torch",),
+    quiet: bool = False,
 ) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
     """Make a function a check, with its own name, in a process of its own that may take `limit_s` seconds."""
 
     def mark(function: Callable[[Seen], None]) -> Callable[[Seen], None]:
         loaded = tuple(preload)
         built = (*loaded, *libraries)
-        made = Check(
-            function.__name__, statement, function.__module__, rank, limit_s, built, loaded, tuple(imports)
-        )
+        name, module = function.__name__, function.__module__
+        made = Check(name, statement, module, rank, limit_s, built, loaded, tuple(imports), quiet)
         _made[function] = made
         return function
 

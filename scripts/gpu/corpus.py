@@ -137,7 +137,9 @@ def _run_pair(pair: tuple[str, str], rows: list[Row], machine: Machine, folder: 
         for row in rows:
             row.why = NO_TIME
         return
-    alone = {name: plain(name, machine, folder) for name in pair}
+    with ThreadPoolExecutor(len(pair)) as pool:
+        results = pool.map(lambda name: plain(name, machine, folder), pair)
+        alone = dict(zip(pair, results, strict=True))
     for row in rows:
         ended = alone[row.name].ended
         if ended.code is None:

@@ -104,6 +104,9 @@ class Builds:
         for name in names:
             self._futures[name].result()
 
+    def wait_all(self) -> None:
+        self.wait(tuple(self._futures))
+
     def abandon(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 

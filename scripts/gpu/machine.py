@@ -6,8 +6,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +53,6 @@ def describe() -> dict[str, Any]:
     header["multiprocessors"] = device.multi_processor_count
     header["cudnn"] = torch.backends.cudnn.version()
     return header
-
-
-@contextmanager
-def kept_awake() -> Iterator[None]:
-    """Where persistence mode is off, the driver takes seconds to start for each process that finds no other there."""
-    watching = None
-    with suppress(OSError):
-        command = ["nvidia-smi", "--loop=60"]
-        watching = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        if watching:
-            watching.kill()
-            watching.wait()
 
 
 def asked(limit_s: float = LIMIT_S) -> dict[str, Any]:

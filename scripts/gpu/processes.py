@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from quick_starts import COMPILED
+
 from . import stacks
 
 NO_TIME = "no time was left"
@@ -20,9 +22,6 @@ LIMIT_S = 45.0
 ENOUGH_S = 30.0  # with less, that it has not ended says nothing
 # Equal results with the smallest workspaces: torch keeps one for each handle and stream, and budgets here are small.
 WORKSPACES = ":16:8"
-# Where a Python's packages have no compiled code beside them and can't be written, each process would compile all that
-# it imports: most of the time of a short one.
-COMPILED = Path(__file__).parent.parent.parent / "build" / "gpu-check" / "pycache"
 _running: set[subprocess.Popen[bytes]] = set()
 PROCESSORS_EACH = 2  # imports and the libraries' start take most of a short process's time
 MOST_AT_ONCE = 8  # their memory is the device's as well

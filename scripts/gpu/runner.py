@@ -78,6 +78,12 @@ class Worker:
             start_new_session=True,
         )
 
+    def wait_ready(self, deadline: float) -> None:
+        """Until it has imported what it needs, or has ended."""
+        assert self._process.stdout
+        if not self._rest:
+            select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+
     def run(self, deadline: float) -> Row:
         """Let the check begin, and wait for its end, until `deadline` (time.monotonic) at most."""
         row = Row(self.check.name, self.check.statement)
@@ -161,7 +167,7 @@ class Worker:
 def run(checks: list[Check], builds: Builds, deadline: float) -> Iterator[Row]:
     """A row per check, in order. What has no time left until `deadline` (time.monotonic) is told as not checked.
 
-    The next workers import what they need while the current check runs.
+    The next workers import what they need while the current check runs, or before it if it is a quiet one.
     """
     limit_s = deadline - time.monotonic()
     waiting, ahead = deque(checks), deque[Worker]()
@@ -173,6 +179,11 @@ def run(checks: list[Check], builds: Builds, deadline: float) -> Iterator[Row]:
             worker = ahead.popleft()
             while waiting and len(ahead) < AHEAD and builds.ready(waiting[0].libraries):
                 ahead.append(Worker(waiting.popleft()))
+            if worker.check.quiet:
+                quiet_from = min(deadline, time.monotonic() + START_LIMIT_S)
+                builds.wait_all()
+                for other in ahead:
+                    other.wait_ready(quiet_from)
             yield worker.run(deadline)
         for late in [*(worker.check for worker in ahead), *waiting]:
             yield Row(late.name, late.statement, why=f"the limit of {limit_s:.3g} s was reached before it")

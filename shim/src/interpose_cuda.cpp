@@ -51,8 +51,9 @@ CUDAStream wrapped(gs_stream stream) {
 }
 
 // Null if no stream can be had: torch's pool says why.
+// (One of a positive priority it refuses.)
 gs_stream of_own(int priority, int8_t device) {
-  if (!of_job(device)) return 0;
+  if (!of_job(device) || priority > 0) return 0;
   return gs_side_stream(gs_thread_account(), priority);
 }
 
@@ -83,7 +84,9 @@ GS_EXPORT CUDAStream getStreamFromPool(bool urgent, int8_t device) {
   return real(urgent, device);
 }
 
-// c10/cuda/CUDAFunctions.h. What fails is told in torch's own words: its function fails as well.
+// c10/cuda/CUDAFunctions.h; for a torch that has the runtime within itself, where
+// interpose_cuda_runtime.cpp does not see its calls. What fails is told in torch's own words: its
+// function fails as well.
 GS_EXPORT void device_synchronize() {
   if (thread_state.cuda_stream && gs_synchronize(gs_thread_account()) == 0) return;
   using Real = void (*)();

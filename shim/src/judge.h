@@ -24,6 +24,9 @@ class Judge : protected Books {
     bool over = false;  // beyond the claim
   };
   enum class Stuck { kInIterations, kEverywhere, kBesideOthers };
+  // So long no job is refused memory that one outside its iterations, which computes, may give
+  // back: its data may take long to read, and that wait keeps nobody from going on.
+  static constexpr uint64_t kWhileOneComputesNs = 3600000000000;
 
   // Steps: charging pages (judge.cpp, leases.cpp, forecast_waits.cpp).
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
@@ -93,6 +96,8 @@ class Judge : protected Books {
   bool all_parked(uint32_t except, bool set_up_too, bool strictly) const;
   bool stuck(Stuck where) const;
   bool all_threads_wait(bool or_rest) const;
+  // Whether a job that waits for nothing here computes: its set-up, or an evaluation.
+  bool any_computes() const;
   bool is_told_to_stand_aside(const Account& a) const;
   bool stands_aside(const Account& a) const;
   bool has_room_to_return(const Account& a, uint64_t pages) const;

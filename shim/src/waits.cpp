@@ -251,6 +251,12 @@ bool Judge::stuck(Stuck where) const {
   return any && !(memory_waiters_.empty() && door_waiters_.empty());
 }
 
+bool Judge::any_computes() const {
+  return std::ranges::any_of(accounts(), [&](const Account& a) {
+    return a.id && a.live_job() && !a.saved && a.waiting_threads == 0 && !stands_still(a);
+  });
+}
+
 // Whether each thread of each job waits here. One that rests may wake and free something, though
 // what it waits for is mostly one that waits here.
 bool Judge::all_threads_wait(bool or_rest) const {
@@ -300,7 +306,8 @@ void Governor::resolve_wedge() {
     if (left) wedged_since_ns_ = 0;
     return;
   }
-  if (!left && !all_threads_wait(false) && quiet < kHopeNs) return;
+  uint64_t hope = any_computes() ? kWhileOneComputesNs : kHopeNs;
+  if (!left && !all_threads_wait(false) && quiet < hope) return;
   wedged_since_ns_ = 0;
   if (left || (!victim && in_iterations)) return;
   for (Waiter* w : door_waiters_)

@@ -64,10 +64,11 @@ def test_every_workload_of_the_benchmark_is_tried() -> None:
 def measured(folder: Path, *options: str, many: int = 32) -> dict[str, dict[str, Any]]:
     """The rows by their kind and name, from elsewhere than the tree."""
     tiny = ["--sizes", "--batch-size 8 --width 16 --points 256", "--steps", 4, many, "--budget", 1 << 30]
-    done = run(BENCH / "gpu.py", "--device", "cpu", *tiny, *options, "--name", folder / "gpu", cwd=folder)
+    done = run(BENCH / "gpu.py", "--device", "cpu", *tiny, *options, "--name", "made/gpu", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (folder / "gpu.md").read_text().strip() == done.stdout.strip()
-    rows = json.loads((folder / "gpu.json").read_text())["figures"]
+    made = folder / "made"
+    assert (made / "gpu.md").read_text().strip() == done.stdout.strip()
+    rows = json.loads((made / "gpu.json").read_text())["figures"]
     return {f"{row['kind']}: {row['name']}": row for row in rows}
 
 
@@ -116,7 +117,7 @@ def test_what_the_gil_costs(tmp_path: Path) -> None:
 
 def test_the_largest_batch(tmp_path: Path) -> None:
     search = ["--batch-budget", str(48 << 20), "--batch-guess", "12", "--batch-grain", "1"]
-    (row,) = measured(tmp_path, "--only", "batch", "--batches", "pointnet", *search).values()
+    (row,) = measured(tmp_path, "--only", "batch", "--batches", "pointnet", *search, many=128).values()
     assert not row["why"], row
     figures = row["figures"]
     assert 0 < figures["largest_together"] <= figures["largest_alone"] and 0 < figures["bound"] < 1

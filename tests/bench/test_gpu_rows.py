@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "scripts" / "bench"))
 from gpu_rows import allocation, equal, results, running
-from gpu_rows.batch import largest
+from gpu_rows.batch import Search, decide, ratios
 from gpu_rows.bench import Bench, Settings, Solo
 from gpu_rows.row import NOT_YET, NoTimeLeft, NotMeasured, Row, Task
 from gpu_rows.running import Ran, Runner
@@ -120,8 +120,9 @@ def test_the_largest_that_fits_is_found_in_few_tries(limit: int, guess: int, gra
         tried.append(size)
         return size <= limit
 
-    found = largest(fits, guess, None, grain)
-    assert found <= limit <= found + max(1, found // grain)
+    search = Search(fits).to(guess, grain)
+    found = search.fitting
+    assert limit <= search.most and found <= limit <= found + max(1, found // grain)
     assert len(tried) == len(set(tried)) <= 3 + 2 * math.log2(max(limit, guess) + 2)
 
 
@@ -133,8 +134,29 @@ def test_nothing_above_the_most_is_tried(most: int, limit: int) -> None:
         tried.append(size)
         return size <= limit
 
-    assert largest(fits, max(1, most // 2), most, 10_000) == min(most, limit)
+    search = Search(fits, 0, most + 1).to(max(1, most // 2), 10_000)
+    assert search.fitting == search.most == min(most, limit)
     assert max(tried) <= most
+
+
+@given(st.integers(1, 3000), st.integers(0, 3000), st.floats(0, 1), st.sampled_from([1, 2, 16]))
+def test_sizes_are_tried_until_it_is_known_which_side_of_the_target_they_are_on(
+    alone: int, together: int, least: float, grain: int
+) -> None:
+    """Of `alone`, and of `together` or fewer, that fit."""
+    together = min(alone, together)
+    one = Search(lambda size: size <= alone).to(64, grain)
+
+    def both_fit(size: int) -> bool:
+        one.fitting = max(one.fitting, size * (size <= together))
+        return size <= together
+
+    two = Search(both_fit, 0, one.failing).to(max(1, one.fitting // 2), grain)
+    if one.fitting == 0:
+        return
+    low, high = ratios(one, two)
+    assert low <= together / alone <= high
+    assert decide(one, two, least) == (together / alone >= least)
 
 
 class Printing(Runner):

@@ -75,3 +75,17 @@ def library_one(seen: Seen) -> None:
 
     seen.claim("it is loaded", bool(libraries.load("driver").open_driver))
     seen.figure("compile_s", libraries.report("driver")["seconds"])
+
+
+@check("What it measures bears nothing beside it.", rank=2, imports=(), quiet=True)
+def quiet_one(seen: Seen) -> None:
+    seen.claim("it is so", True)
+    seen.figure("begun_s", time.monotonic())
+
+
+@check("Some need long to get ready.", rank=2, imports=("slow_import",))
+def slow_one(seen: Seen) -> None:
+    import slow_import
+
+    seen.claim("it is so", True)
+    seen.figure("imported_s", slow_import.IMPORTED_S)

@@ -88,6 +88,11 @@ def test_one_failure_does_not_spoil_the_next(tmp_path: Path) -> None:
     assert [one.verdict for one in found] == ["not checked", "true", "not checked", "true"]
 
 
+def test_beside_a_quiet_one_nothing_gets_ready(tmp_path: Path) -> None:
+    quiet, slow = rows(tmp_path, FAKES["quiet_one"], FAKES["slow_one"])
+    assert slow.figures["imported_s"] < quiet.figures["begun_s"]
+
+
 def test_the_limit_holds_for_all_together(tmp_path: Path) -> None:
     begin = time.monotonic()
     patient = [FAKES["hanging_one"], FAKES["true_one"]]

@@ -5,6 +5,7 @@ the bound is the ratio of these. At the largest batch of both the figures of a p
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from . import pair
 from .bench import Bench
@@ -18,20 +19,53 @@ ALONE_STEPS, TOGETHER_STEPS = 6, 20  # the profile, and some more beside each ot
 FAILED, REFUSED = 1, 3
 
 
-def largest(fits: Callable[[int], bool], guess: int, most: int | None, grain: int) -> int:
-    """The largest size that fits, to a `grain`th of it, by doubling and bisection; 0 if not even 1 does.
+@dataclass
+class Search:
+    """For the largest size that fits: `fitting` does (0: none is known to), `failing` does not, or may not be tried."""
 
-    `most` is the largest to be tried; None: there is none.
-    """
-    fitting, failing = 0, None if most is None else most + 1
-    size = guess
-    while failing is None or failing - fitting > max(1, fitting // grain):
-        if fits(size):
-            fitting = size
+    fits: Callable[[int], bool]
+    fitting: int = 0
+    failing: int | None = None
+
+    def to(self, guess: int, grain: int) -> "Search":
+        """To a `grain`th of it, by doubling and bisection."""
+        size = guess
+        while self.failing is None or self.failing - self.fitting > max(1, self.fitting // grain):
+            self.look(size)
+            size = 2 * size if self.failing is None else (self.fitting + self.failing) // 2
+        return self
+
+    def look(self, size: int) -> None:
+        if self.fits(size):
+            self.fitting = size
         else:
-            failing = size
-        size = 2 * size if failing is None else (fitting + failing) // 2
-    return fitting
+            self.failing = size
+
+    @property
+    def most(self) -> int:
+        """What the largest can still be."""
+        assert self.failing is not None
+        return self.failing - 1
+
+    @property
+    def doubt(self) -> float:
+        """How far it can be off, as a part of it."""
+        return (self.most - self.fitting) / max(1, self.fitting)
+
+
+def ratios(one: Search, two: Search) -> tuple[float, float]:
+    """The least and the most that the ratio of the largest can be; two fit no batch that one does not."""
+    return two.fitting / max(1, one.most), min(1.0, two.most / max(1, one.fitting))
+
+
+def decide(one: Search, two: Search, least: float) -> bool:
+    """Look more closely, where it is least known, until it is known whether the ratio is `least` at least."""
+    while True:
+        low, high = ratios(one, two)
+        if low >= least or high < least:
+            return low >= least
+        wider = max(one, two, key=lambda search: search.doubt)
+        wider.look((wider.fitting + wider.most + 1) // 2)
 
 
 def measure(bench: Bench, workload: str, guess: int, row: Row) -> None:
@@ -45,20 +79,33 @@ def measure(bench: Bench, workload: str, guess: int, row: Row) -> None:
 
     def together(batch: int) -> bool:
         ran = run(bench, workload, 2, batch, TOGETHER_STEPS)
-        return ran is not None and side_by_side(ran)
+        fits = ran is not None and side_by_side(ran)
+        one.fitting = max(one.fitting, batch * fits)
+        return fits
 
-    one = largest(alone, guess, None, grain)
-    row.figures |= {"budget_bytes": budget, "largest_alone": one}
-    residue = residues.get(one)
+    one = Search(alone).to(guess, grain)
+    row.figures |= {"budget_bytes": budget, "largest_alone": one.fitting}
+    residue = residues.get(one.fitting)
     if residue is None:
-        raise NotMeasured("not even a batch of 1 ran alone" if not one else "no profile was kept")
+        raise NotMeasured("not even a batch of 1 ran alone" if not one.fitting else "no profile was kept")
     bound = max(0.0, (budget - 2 * residue) / (budget - residue))
     row.figures |= {"residue_bytes": residue, "bound": bound}
-    two = largest(together, max(1, int(bound * one)), one, grain)
-    row.figures |= {"largest_together": two, "ratio": two / one}
-    row.claims[f"two copies reach {TARGET} of the bound"] = two / one >= TARGET * bound
-    if two:
-        row.part("at the largest batch", lambda: at(bench, workload, two, row))
+    two = Search(together, 0, one.failing).to(max(1, int(bound * one.fitting)), grain)
+    note(one, two, row)
+
+    def compare() -> None:
+        row.claims[f"two copies reach {TARGET} of the bound"] = decide(one, two, TARGET * bound)
+
+    row.part(f"whether they reach {TARGET} of the bound", compare)
+    note(one, two, row)
+    if two.fitting:
+        row.part("at the largest batch", lambda: at(bench, workload, two.fitting, row))
+
+
+def note(one: Search, two: Search, row: Row) -> None:
+    low, high = ratios(one, two)
+    row.figures |= {"largest_alone": one.fitting, "largest_together": two.fitting}
+    row.figures |= {"ratio": two.fitting / one.fitting, "ratio_at_least": low, "ratio_at_most": high}
 
 
 def run(bench: Bench, workload: str, copies: int, batch: int, steps: int) -> Ran | None:

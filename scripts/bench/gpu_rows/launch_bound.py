@@ -10,7 +10,8 @@ FACTOR, LEAST_BYTES = 2.2, 256 << 20  # both fit whole: memory makes nobody wait
 
 
 def measure(bench: Bench, row: Row) -> None:
-    """`gil_cost` is the throughput of two processes over that of two jobs in one, without coordination or with."""
+    """`gil_cost` is the throughput of two processes over that of two jobs in one; `auto` may let those take turns, so
+    the price of the GIL itself is `unmanaged_gil_cost`."""
     pair.measure(bench, f"{LAUNCH_BOUND}+{LAUNCH_BOUND}", FACTOR, LEAST_BYTES, row)
     apart = row.figures.get("processes_stp")
     for prefix in ("", "unmanaged_"):

@@ -24,6 +24,7 @@ from .row import NoTimeLeft, NotMeasured
 
 sys.path.append(str(ROOT / "scripts"))
 import last_words
+from quick_starts import COMPILED
 
 LOOKS_S = 0.02
 LEAST_S = 5.0  # a program that has less is not started
@@ -119,13 +120,17 @@ class Runner:
                 (folder / "cache" / "gpushare" / "bridge").symlink_to(kept)
             yield folder
 
+    def _compiled(self) -> dict[str, str]:
+        """Where imports are kept compiled: on a machine that is lent for a GPU each process would compile them."""
+        return {} if self.device == "cpu" else {"PYTHONPYCACHEPREFIX": str(COMPILED)}
+
     def _ended(self, commands: list[list[str]], folder: Path, extra: Extra | None) -> list[int]:
         """Exit codes; what still runs when its time is over, or when this is interrupted, is killed."""
         left = self.deadline - time.monotonic()
         if left < LEAST_S:
             raise NoTimeLeft
         self.lines.append(_shown(commands, extra))
-        env = environment(None, folder, dict(extra or {}), gpus=True)
+        env = environment(None, folder, {**self._compiled(), **(extra or {})}, gpus=True)
         processes: list[subprocess.Popen[bytes]] = []
         try:
             for k, command in enumerate(commands):

@@ -69,6 +69,7 @@ def total_ratio(seen: Seen, name: str, make: Callable[[], tuple[Any, Any]]) -> f
     "share the interpreter's lock.",
     rank=1,
     limit_s=60,
+    quiet=True,
 )
 def launch_bound_jobs_share_the_lock(seen: Seen) -> None:
     ready()
@@ -79,6 +80,7 @@ def launch_bound_jobs_share_the_lock(seen: Seen) -> None:
     "Two convolutional jobs in threads reach more together than one alone, where one does not fill the device.",
     rank=1,
     limit_s=90,
+    quiet=True,
 )
 def convolutional_jobs_scale(seen: Seen) -> None:
     ready()
@@ -119,6 +121,7 @@ def beside_large_kernels_s(priority: int | None) -> float:
     "Small kernels on a stream of the highest priority, beside a queue of kernels that fill the device, take less than "
     "half of the time that they take on a stream of the same priority as those.",
     limit_s=60,
+    quiet=True,
 )
 def priorities_help_small_kernels(seen: Seen) -> None:
     ready()

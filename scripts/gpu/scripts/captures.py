@@ -9,6 +9,7 @@ args = parse(__doc__)
 width = scaled(args, 512)
 weight = torch.randn(width, width, device=args.device) / width**0.5
 source = torch.randn(width, width, device=args.device)
+print("warm", (source @ weight).shape)  # cuBLAS makes its handle here: it may not within a capture
 for step in range(args.steps):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

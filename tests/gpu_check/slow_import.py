@@ -1,0 +1,6 @@
+"""A module that takes long to import."""
+
+import time
+
+time.sleep(1.5)
+IMPORTED_S = time.monotonic()
