@@ -2,7 +2,9 @@
 
 Torch captures in CUDA's "global" mode, in which what any other thread allocates or waits for spoils the capture
 (cudaStreamBeginCapture); "thread_local" forbids the same to the capturing thread alone. And torch keeps one stream for
-captures in a class attribute, which would be the first job's.
+captures in a class attribute, which would be the first job's. Before each capture it gives back the pinned memory that
+nobody uses (torch/cuda/graphs.py, graph.__enter__): that of all jobs, whose next copies would wait for it to be pinned
+anew.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
 
+_live: set[context.JobContext] = set()
 _streams: PerJob[Any] = PerJob(None, lambda: torch.cuda.Stream())
 
 
@@ -26,6 +29,7 @@ def install() -> None:
         return
     _capture_by_thread()
     _capture_on_own_stream()
+    _keep_pinned_memory()
 
 
 def _capture_by_thread() -> None:
@@ -54,9 +58,24 @@ def _capture_on_own_stream() -> None:
     kind.__init__ = init
 
 
+def _keep_pinned_memory() -> None:
+    functions: Any = torch._C
+    empty = getattr(functions, "_host_emptyCache", None)
+    if empty is None:
+        return
+
+    @functools.wraps(empty)
+    def _host_emptyCache() -> None:
+        if len(_live) <= 1:
+            empty()
+
+    functions._host_emptyCache = _host_emptyCache
+
+
 def enter(job: context.JobContext) -> None:
-    """Nothing: the stream is made for a job's first capture."""
+    """The stream is made for a job's first capture."""
+    _live.add(job)
 
 
 def leave(job: context.JobContext) -> None:
-    """Nothing."""
+    _live.discard(job)

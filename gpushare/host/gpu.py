@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+# Streams share so many queues to the device (8, unless it is said; 32 at most), and what waits in one keeps back what
+# is behind it: CUDA C++ Programming Guide, environment variables. Here jobs' streams wait for each other's memory.
+QUEUES, MOST_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS", "32"
 
 
 def choose(device: str) -> int | None:
@@ -17,6 +20,7 @@ def choose(device: str) -> int | None:
     kind, _, number = device.partition(":")
     if kind != "cuda":
         return None
+    os.environ.setdefault(QUEUES, MOST_QUEUES)
     index = int(number or 0)
     if (seen := os.environ.get(VISIBLE)) is None:
         os.environ[VISIBLE] = str(index)

@@ -274,7 +274,9 @@ GS_EXPORT void gs_thread_cuda_generator(void* generator);
 // A stream of the job that the legacy stream does not wait for, as torch's pool has them: 32 of a
 // priority, in turn. 0 with gs_last_error() set.
 GS_EXPORT gs_stream gs_side_stream(gs_account job, int32_t priority);
-// Waits until what the account has issued on its streams is done. -1 with gs_last_error() set.
+// Waits until what the account has issued on its streams is done. -1 with gs_last_error() set;
+// GS_CAPTURED: it captures a graph on one of them, which forbids that, and loses that capture.
+enum { GS_CAPTURED = -2 };
 GS_EXPORT int gs_synchronize(gs_account account);
 // Gives back the pages of the account that hold no block.
 GS_EXPORT void gs_trim(gs_account account);

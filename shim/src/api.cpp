@@ -48,6 +48,16 @@ std::string other_device(int32_t pool, int32_t device) {
          " only, but cuda:" + std::to_string(device) + " was asked for";
 }
 
+// cuda.h: the legacy stream has a handle of its own besides 0; the per-thread one is another stream
+// in each thread, so no event says when what was issued on it is done.
+constexpr gs_stream kLegacy = 1, kPerThread = 2;
+constexpr const char* kNotPerThread =
+    "gpushare: CUDA's per-thread default stream (handle 2) is not supported: it is another stream "
+    "in each thread, so nobody knows when memory that was used on it is free; use "
+    "torch.cuda.Stream()";
+
+gs_stream known_by_handle(gs_stream stream) { return stream == kLegacy ? 0 : stream; }
+
 // An arena is of the account that names it.
 uint32_t account_for(Runtime& r, gs_account account, gs_stream stream, gs_arena arena) {
   if (is_job(account)) return static_cast<uint32_t>(account);
@@ -61,6 +71,8 @@ void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, g
   if (r.device() >= 0) {
     if (device != r.device()) throw DeviceFailure(other_device(r.device(), device));
     if (g_in_child) throw DeviceFailure("gpushare: a forked process can't use its parent's GPU");
+    if (stream == kPerThread) throw DeviceFailure(kNotPerThread);
+    stream = known_by_handle(stream);
     bytes = (bytes + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
   }
   bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
@@ -279,7 +291,8 @@ void gs_torch_empty_cache(void) { gs_trim(gs_thread_account()); }
 int gs_record_stream(void* address, gs_stream stream) {
   Runtime* r = active();
   if (!r) return 0;
-  if (!r->contains(address) || !r->note_use(address, stream))
+  if (r->device() >= 0 && stream == kPerThread) return fail(kNotPerThread);
+  if (!r->contains(address) || !r->note_use(address, known_by_handle(stream)))
     return fail("no block of the pool starts at this address");
   return 0;
 }

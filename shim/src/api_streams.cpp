@@ -29,8 +29,9 @@ int gs_synchronize(gs_account account) {
   if (!r || !is_account(account)) return 0;
   GilReleased released;
   try {
-    r->synchronize(static_cast<uint32_t>(account));
-    return 0;
+    if (r->synchronize(static_cast<uint32_t>(account))) return 0;
+    fail("gpushare: a job that captures a CUDA graph can't wait for its device");
+    return GS_CAPTURED;
   } catch (const std::exception& e) {
     return fail(e.what());
   }

@@ -48,12 +48,19 @@ class Device {
   virtual Event record(Stream) { return 0; }
   // Whether what is issued on the stream goes into a graph instead; nothing can be recorded then.
   virtual bool capturing(Stream) { return false; }
+  // That capture fails, as where CUDA is asked to wait for its stream; no other one does.
+  virtual void break_capture(Stream) {}
+  // Whether the event became part of a capture that is over: it never passes.
+  virtual bool spoilt(Event) { return false; }
   virtual void forget_event(Event) {}
   virtual bool passed(Event) { return true; }
   // Waits on the CPU until the event has passed. It and make_wait throw DeviceFailure.
   virtual void finish(Event) {}
   // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
   virtual void make_wait(Stream, Event) {}
+
+  // False once the device has failed for good: nothing can be mapped or copied any more.
+  virtual bool usable() { return true; }
 
   // Contents that leave for a while, of a page that nobody uses meanwhile. can_copy_out says
   // whether there is room elsewhere for so many bytes, as far as is known before; copy_out writes a

@@ -45,7 +45,7 @@ DeviceWork DeviceWork::extract(PageIndex first, uint64_t n) {
   return taken;
 }
 
-// The caller has given up the GIL if anything waits on the CPU.
+// The caller has given up the GIL if it takes long.
 void Governor::perform(DeviceWork& work, uint32_t id, Stream stream) {
   Account& a = accounts_[id];
   for (auto [account, batch] : work.before_unmapping) a.cpu_waits += fences_.finish(account, batch);

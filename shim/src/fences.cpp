@@ -85,8 +85,14 @@ void Fences::record(Account& a, Closed& closed, Stream s) {
 }
 
 // Whether the batch has all its events: those that came too late for a capture are recorded once
-// that has ended.
+// that has ended. So are those of a capture that had begun and ended when it was looked for.
 bool Fences::complete(Account& a, Closed& closed) {
+  std::erase_if(closed.events, [&](const auto& e) {
+    if (!device_->spoilt(e.second)) return false;
+    device_->forget_event(e.second);
+    if (e.first != kGone) closed.late.push_back(e.first);
+    return true;
+  });
   auto captured = [this](Stream s) { return device_->capturing(s); };
   if (std::ranges::any_of(closed.late, captured)) return false;
   for (Stream s : std::exchange(closed.late, {})) record(a, closed, s);

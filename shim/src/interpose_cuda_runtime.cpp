@@ -1,8 +1,10 @@
-// Functions of the CUDA runtime by which torch's libraries and extensions wait for the whole device
-// or make streams: in a thread of a job they are about that job. What brings a runtime of its own
-// (linked statically, as libraries of CUDA do) or asks the driver is not reached.
+// Functions of the CUDA runtime by which torch's libraries and extensions wait for the whole
+// device, ask for its memory or make streams: in a thread of a job they are about that job. What
+// brings a runtime of its own (linked statically, as libraries of CUDA do) or asks the driver is
+// not reached.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -20,7 +22,7 @@ using gpushare::thread_state;
 namespace {
 
 // cudaError_t and flags of driver_types.h.
-constexpr int kSuccess = 0, kSymbolNotFound = 302;
+constexpr int kSuccess = 0, kInvalidValue = 1, kSymbolNotFound = 302, kCaptureUnsupported = 900;
 constexpr unsigned kNonBlocking = 1;
 
 gs_stream handle(void* stream) { return reinterpret_cast<gs_stream>(stream); }
@@ -79,12 +81,30 @@ Function real(const char* name) {
 
 extern "C" {
 
-// What fails is told by the runtime itself: it fails as well.
+// What fails is told by the runtime itself: it fails as well. But not where the job captures: that
+// wait would break the captures of all jobs.
 GS_EXPORT int cudaDeviceSynchronize() {
-  if (thread_state.cuda_stream && active() && gs_synchronize(gs_thread_account()) == 0)
-    return kSuccess;
+  if (thread_state.cuda_stream && active()) {
+    int result = gs_synchronize(gs_thread_account());
+    if (result == 0) return kSuccess;
+    if (result == GS_CAPTURED) return kCaptureUnsupported;
+  }
   auto call = real<int (*)()>("cudaDeviceSynchronize");
   return call ? call() : kSymbolNotFound;
+}
+
+// As if the budget were the card, for what asks in C++ how large a workspace may be.
+GS_EXPORT int cudaMemGetInfo(size_t* free, size_t* total) {
+  gs_memory m{};
+  if (thread_state.cuda_stream && active() && gs_memory_get(gs_thread_account(), &m) == 0) {
+    if (!free || !total) return kInvalidValue;
+    uint64_t taken = m.held_bytes + m.shared_bytes;
+    *free = m.limit_bytes - std::min(taken, m.limit_bytes);
+    *total = m.budget_bytes;
+    return kSuccess;
+  }
+  auto call = real<int (*)(size_t*, size_t*)>("cudaMemGetInfo");
+  return call ? call(free, total) : kSymbolNotFound;
 }
 
 GS_EXPORT int cudaStreamCreate(void** stream) {

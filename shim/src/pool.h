@@ -131,6 +131,7 @@ class Pool {
   };
   static constexpr size_t kRecent = 32;
 
+  bool make_frame();
   bool put_off(PageIndex first, uint64_t n, Stream stream, bool released);
   static bool lies_in(const Run& run, PageIndex first, uint64_t n) {
     return run.first <= first && first + n <= run.first + run.n;

@@ -38,7 +38,7 @@ class Runtime {
   // One more of the account's, as torch's pool gives them. Throws DeviceFailure.
   Stream side_stream(uint32_t account, int priority);
   // Waits until what the account has issued on its streams is done. Throws DeviceFailure.
-  void synchronize(uint32_t account);
+  bool synchronize(uint32_t account);
   // Waits where the account is at its door.
   void pass_door(uint32_t account);
   // The account captures a CUDA graph from now on, or no longer. What it allocates for the graph

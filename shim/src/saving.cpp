@@ -64,9 +64,26 @@ void Pool::do_now(const DeviceWork& work) {
   }
 }
 
+// An idle one; false if the device has no memory left for it, though the budget has.
+bool Pool::make_frame() {
+  if (!aliases_ || frames_.count() >= budget_pages_) return false;
+  Frame f = frames_.add();
+  frames_.set_page(f, kNoPage);
+  frames_.last(f) = {};
+  frames_.release(f);
+  try {
+    if (device_->create(f)) return true;
+  } catch (const DeviceFailure&) {
+    // As where there is none.
+  }
+  frames_.remove(f);
+  return false;
+}
+
 bool Pool::can_restore(uint64_t n) {
+  if (!device_->usable()) return false;  // whose job has lost it is told when that ends
   settle();
-  uint64_t found = budget_pages_ - std::min(budget_pages_, frames_.count());
+  uint64_t found = aliases_ ? 0 : budget_pages_ - std::min(budget_pages_, frames_.count());
   std::array<bool, kNobody + 1> captures{};
   for (Frame f = frames_.oldest(); f != kNoFrame && found < n; f = frames_.next(f)) {
     const LastUse& last = frames_.last(f);
@@ -75,6 +92,7 @@ bool Pool::can_restore(uint64_t n) {
     captures[last.account] = !ends;
     found += ends;
   }
+  while (found < n && make_frame()) ++found;
   return found >= n;
 }
 

@@ -23,12 +23,18 @@ Stream Runtime::side_stream(uint32_t account, int priority) {
   return stream;
 }
 
-void Runtime::synchronize(uint32_t account) {
-  if (!governor_.asynchronous()) return;
+bool Runtime::synchronize(uint32_t account) {
+  if (!governor_.asynchronous()) return true;
+  std::vector<Stream> streams = governor_.fences().streams(account);
+  auto captured = [&](Stream s) { return s && pool_device_->capturing(s); };
+  if (auto found = std::ranges::find_if(streams, captured); found != streams.end()) {
+    pool_device_->break_capture(*found);
+    return false;
+  }
   // Events, not the streams themselves: what other threads of the job issue meanwhile is not waited
   // for, and an event of a blocking stream comes after what lies on the legacy stream.
   std::vector<Event> events;
-  for (Stream stream : governor_.fences().streams(account))
+  for (Stream stream : streams)
     if (stream) events.push_back(pool_device_->record(stream));
   std::string wrong;
   for (Event event : events) {
@@ -40,6 +46,7 @@ void Runtime::synchronize(uint32_t account) {
     pool_device_->forget_event(event);
   }
   if (!wrong.empty()) throw DeviceFailure(wrong);
+  return true;
 }
 
 }  // namespace gpushare

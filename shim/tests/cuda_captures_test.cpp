@@ -5,8 +5,10 @@
 
 namespace {
 
-// The stream that another thread captures right after it was found not to be captured.
-CUstream captured_next = nullptr;
+// The stream that another thread captures right after it was found not to be captured; `briefly`:
+// that capture ends before the next look.
+CUstream captured_next = nullptr, ends_next = nullptr;
+bool briefly = false;
 
 const Driver& real_driver() {
   static const Driver driver(GPUSHARE_FAKE_CUDA);
@@ -14,11 +16,17 @@ const Driver& real_driver() {
 }
 
 CUresult look_before_capture(CUstream stream, CUstreamCaptureStatus* status) {
+  if (ends_next && stream == ends_next) {
+    ends_next = nullptr;
+    CUgraph graph;
+    CHECK(real_driver().cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+  }
   CUresult result = real_driver().cuStreamIsCapturing(stream, status);
   if (captured_next && stream == captured_next) {
     captured_next = nullptr;
     CHECK(real_driver().cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) ==
           CUDA_SUCCESS);
+    if (briefly) ends_next = stream;
   }
   return result;
 }
@@ -60,6 +68,21 @@ void it_begins_after_the_look(const Driver& driver, uint64_t seed) {
   CHECK(w.g.fences().passed(1, 1));
 }
 
+// What was recorded is in the graph, and no look at the stream tells.
+void it_is_over_at_the_next_look(const Driver& driver, uint64_t seed) {
+  for (bool wanted_at_once : {true, false}) {
+    World w(driver, seed);
+    briefly = true;
+    free_into_capture(w);
+    briefly = false;
+    CHECK(!ends_next);
+    if (!wanted_at_once) w.g.tick();
+    second_job_goes_on(w);
+    w.g.tick();
+    CHECK(w.g.fences().passed(1, 1));
+  }
+}
+
 // All that the stream was given is marked when it goes.
 void its_stream_is_gone_when_it_has_ended(const Driver& driver, uint64_t seed) {
   World w(driver, seed);
@@ -97,6 +120,7 @@ int main() {
   hooked.cuStreamIsCapturing = look_before_capture;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     it_begins_after_the_look(hooked, seed);
+    it_is_over_at_the_next_look(hooked, seed);
     its_stream_is_gone_when_it_has_ended(hooked, seed);
     what_is_freed_on_the_legacy_stream_waits(hooked, seed);
   }

@@ -7,7 +7,7 @@
 #include "fake_cuda/fake_cuda.h"
 
 namespace {
-thread_local int held = 0;
+thread_local int held = 0, released = 0;
 }
 
 // Of Python the shim knows these by name.
@@ -17,6 +17,7 @@ EXPORTED int Py_IsInitialized() { return 1; }
 EXPORTED int PyGILState_Check() { return held; }
 EXPORTED void* PyEval_SaveThread() {
   held = 0;
+  ++released;
   return &held;
 }
 EXPORTED void PyEval_RestoreThread(void*) { held = 1; }
@@ -72,10 +73,23 @@ void what_is_taken_again_needs_no_event(gs_account job) {
   CHECK(events(job) > before);
 }
 
+// The driver is called for each page. That all jobs' Python would wait for.
+void much_memory_is_mapped_without_the_gil(gs_account job) {
+  held = 1, released = 0;
+  void* few = block(job, 4 * kMiB);
+  CHECK(held == 1 && released == 0);
+  void* many = block(job, 20 * kMiB);
+  CHECK(held == 1 && released == 1);
+  held = 0;
+  gs_free(few, 0, 0);
+  gs_free(many, 0, 0);
+}
+
 }  // namespace
 
 int main() {
   gs_account job = start();
+  much_memory_is_mapped_without_the_gil(job);
   a_free_with_the_gil_records_nothing(job);
   what_is_taken_again_needs_no_event(job);
   puts("cuda gil: ok");

@@ -11,6 +11,7 @@
 
 extern "C" {
 int cudaDeviceSynchronize();
+int cudaMemGetInfo(size_t* free, size_t* total);
 int cudaStreamCreate(void** stream);
 int cudaStreamCreateWithFlags(void** stream, unsigned flags);
 int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority);
@@ -80,6 +81,8 @@ void without_a_runtime_it_says_so() {
   void* stream = nullptr;
   CHECK(cudaDeviceSynchronize() == kNoSuchSymbol);
   CHECK(cudaStreamCreate(&stream) == kNoSuchSymbol);
+  size_t bytes = 0;
+  CHECK(cudaMemGetInfo(&bytes, &bytes) == kNoSuchSymbol);
 }
 
 void outside_jobs_the_runtime_answers(FakeRuntime& runtime) {
@@ -129,6 +132,39 @@ void a_capture_bears_the_wait_of_another_job() {
     CUgraph graph = nullptr;
     CHECK((d.cuStreamEndCapture(pointer(captured), &graph) == CUDA_SUCCESS) == in_job);
   }
+}
+
+// As alone it is refused, and the capture lost; but no other job's.
+void a_job_may_not_wait_within_its_own_capture(FakeRuntime& runtime) {
+  Job one, other;
+  int waits = runtime.waits;
+  gs_stream mine = gs_side_stream(one.account, 0), theirs = gs_side_stream(other.account, 0);
+  const Driver& d = driver();
+  for (gs_stream s : {mine, theirs})
+    d.check(d.cuStreamBeginCapture_v2(pointer(s), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "");
+  one.does([] { CHECK(cudaDeviceSynchronize() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); });
+  CHECK(runtime.waits == waits);
+  CUgraph graph = nullptr;
+  CHECK(d.cuStreamEndCapture(pointer(mine), &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CHECK(d.cuStreamEndCapture(pointer(theirs), &graph) == CUDA_SUCCESS);
+  one.does([] { CHECK(cudaDeviceSynchronize() == 0); });
+}
+
+void memory_is_that_of_the_budget() {
+  Job one, other;
+  size_t free = 0, total = 0, before = 0;
+  void* theirs = other.allocate(20 * kMiB);
+  one.does([&] { CHECK(cudaMemGetInfo(&before, &total) == 0 && total == kBudget); });
+  void* block = one.allocate(20 * kMiB);
+  one.does([&] { CHECK(cudaMemGetInfo(&free, &total) == 0); });
+  CHECK(before - free >= 20 * kMiB && free < kBudget);
+  gs_limit_set(one.account, 8 * kMiB);
+  one.does([&] {
+    CHECK(cudaMemGetInfo(&free, &total) == 0 && free == 0);
+    CHECK(cudaMemGetInfo(nullptr, &total) == 1);
+  });
+  CHECK(cudaMemGetInfo(&free, &total) == 0 && total == 1024 * kMiB);  // as the runtime says
+  one.free(block), other.free(theirs);
 }
 
 // What is on a blocking stream waits for what is on the default one, and that for it.
@@ -207,6 +243,8 @@ int main() {
   outside_jobs_the_runtime_answers(runtime);
   a_job_waits_for_its_own_work(runtime);
   a_capture_bears_the_wait_of_another_job();
+  a_job_may_not_wait_within_its_own_capture(runtime);
+  memory_is_that_of_the_budget();
   order_is_kept_on_blocking_streams(runtime);
   what_is_freed_may_be_in_use_on_a_stream_of_a_library(runtime);
   CHECK(gs_check() == 0);

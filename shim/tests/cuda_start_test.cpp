@@ -53,6 +53,21 @@ void what_cannot_be_is_said() {
   CHECK(gs_device() == -1);
 }
 
+// cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: handles that are no streams of their own.
+void streams_by_special_handles(gs_account job) {
+  void* block = gs_try_alloc(kMiB, 0, job, 1, 0);
+  gs_free(block, 0, 0);
+  CHECK(block && gs_try_alloc(kMiB, 0, job, 0, 0) == block);  // the legacy stream is 0
+  CHECK(gs_record_stream(block, 1) == 0);
+  CHECK(gs_record_stream(block, 2) == -1 && strstr(gs_last_error(), "per-thread"));
+  CHECK(!gs_try_alloc(kMiB, 0, job, 2, 0) && gs_last_failure() == GS_FAILED);
+  CHECK(strstr(gs_last_error(), "per-thread default stream"));
+  gs_free(block, 0, 0);
+  block = gs_try_alloc(kMiB, 0, job, 0, 0);
+  CHECK(block);  // at once: it was used on no other stream
+  gs_free(block, 0, 0);
+}
+
 gs_memory memory_of(gs_account account) {
   gs_memory m;
   CHECK(gs_memory_get(account, &m) == 0);
@@ -216,6 +231,7 @@ int main() {
   gs_account job = gs_job_begin(0, 0), other = gs_job_begin(0, 0);
   memory_comes_from_where_it_is_said(job);
   questions_are_answered(job);
+  streams_by_special_handles(job);
   a_limit_is_kept(job, other);
   pieces_are_told(job);
   questions_disturb_nobody(job, other);

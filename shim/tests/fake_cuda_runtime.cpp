@@ -33,6 +33,11 @@ EXPORTED int cudaDeviceSynchronize() {
   return cuCtxSynchronize();
 }
 
+EXPORTED int cudaMemGetInfo(size_t* free, size_t* total) {
+  enter();
+  return cuMemGetInfo_v2(free, total);
+}
+
 EXPORTED int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
   ++fake_runtime_made;
   if (!stream) return CUDA_ERROR_INVALID_VALUE;

@@ -565,10 +565,18 @@ def test_a_host_sees_the_gpu_it_was_given(
     device: str, seen: str | None, then: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(gpu.VISIBLE, raising=False)
+    monkeypatch.setenv(gpu.QUEUES, "7")  # the person's own stays
     if seen:
         monkeypatch.setenv(gpu.VISIBLE, seen)
     assert gpu.choose(device) == (None if device == "cpu" else 0)
     assert os.environ.get(gpu.VISIBLE) == (seen if device == "cpu" else then)
+    assert os.environ[gpu.QUEUES] == "7"
+    monkeypatch.delenv(gpu.QUEUES)
+    gpu.choose("cpu")
+    assert gpu.QUEUES not in os.environ
+    monkeypatch.delenv(gpu.VISIBLE, raising=False)
+    gpu.choose("cuda")
+    assert os.environ[gpu.QUEUES] == gpu.MOST_QUEUES
 
 
 def test_a_gpu_that_is_hidden_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Streams and events: who has which, who waits for whom, what a call costs."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -210,3 +211,43 @@ def event_wait_is_on_the_device(seen: Seen) -> None:
     seen.figure("wait_us", 1e6 * took)
     seen.claim("the CPU goes on", took < 0.02)
     seen.claim("the other stream has waited", bool((copy == 1).all()))
+
+
+def kept_waiting(connections: int) -> int:
+    """Of 22 streams with a short kernel each, how many wait beside one that waits for another one's long kernel."""
+    os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(connections)  # which the driver reads when it starts
+    ready()
+    busy, behind, *others = (torch.cuda.Stream() for _ in range(24))
+    numbers = torch.ones(8, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(busy):
+        spin(300)
+        end = busy.record_event()
+    with torch.cuda.stream(behind):
+        behind.wait_event(end)
+        numbers.add_(1)
+    done = []
+    for stream in others:
+        with torch.cuda.stream(stream):
+            numbers.add_(1)
+            done.append(stream.record_event())
+    time.sleep(0.1)
+    late = sum(not event.query() for event in done)
+    torch.cuda.synchronize()
+    return late
+
+
+@check(
+    "With CUDA_DEVICE_MAX_CONNECTIONS at 32 none of 22 streams waits behind another one that waits for an event.",
+)
+def many_connections_keep_nobody_waiting(seen: Seen) -> None:
+    late = kept_waiting(32)
+    seen.figure("streams kept waiting, of 22", late)
+    seen.claim("none", late == 0)
+
+
+@check("With CUDA_DEVICE_MAX_CONNECTIONS at 8, its default, some of 22 streams do.")
+def few_connections_keep_some_waiting(seen: Seen) -> None:
+    late = kept_waiting(8)
+    seen.figure("streams kept waiting, of 22", late)
+    seen.claim("some", late > 0)

@@ -38,6 +38,9 @@ class CudaDevice final : public Device {
   // go. On a device that has failed nothing passes any more; who wants the memory is told.
   Event record(Stream stream) override;
   bool capturing(Stream stream) override;
+  void break_capture(Stream stream) override;
+  bool spoilt(Event event) override;
+  bool usable() override;
   void forget_event(Event event) override;
   bool passed(Event event) override;
   void finish(Event event) override;
