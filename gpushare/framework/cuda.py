@@ -28,7 +28,9 @@ def start(note: Callable[[str], None]) -> None:
         )
     cuda_capability.check()
     _check_streams()
-    probe = torch.empty(1 << 18, device="cuda")
+    # Not on the legacy stream: an event there, as one marks what no job has freed, waits for all jobs' streams.
+    with torch.cuda.stream(torch.cuda.Stream()):
+        probe = torch.empty(1 << 18, device="cuda")
     if shim.owner(probe.data_ptr()) < 0:
         raise SelfCheckError(
             f"torch {torch.__version__} does not take CUDA memory from the allocator that it was given"

@@ -96,6 +96,16 @@ def side_streams(job: context.JobContext) -> None:
     seen.setdefault("sides", []).append({*made, *again})
 
 
+def priorities(_: context.JobContext) -> None:
+    """As torch: nought or less."""
+    try:
+        torch.cuda.Stream(priority=1)
+    except RuntimeError as error:
+        assert "less than or equal to 0" in str(error), error
+    else:
+        raise AssertionError("torch refuses it")
+
+
 def held_by_another(_: context.JobContext) -> None:
     seen["held"] = now()
     launch(now())
@@ -293,6 +303,7 @@ first.does(events)
 second.does(released)
 for job in (first, second):
     job.does(side_streams)
+    job.does(priorities)
 assert not set.intersection(*seen["sides"])
 first.does(threads_of_a_job)
 before = torch.cuda.initial_seed()
