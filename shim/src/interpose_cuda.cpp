@@ -51,9 +51,8 @@ CUDAStream wrapped(gs_stream stream) {
 }
 
 // Null if no stream can be had: torch's pool says why.
-// (One of a positive priority it refuses.)
 gs_stream of_own(int priority, int8_t device) {
-  if (!of_job(device) || priority > 0) return 0;
+  if (!of_job(device)) return 0;
   return gs_side_stream(gs_thread_account(), priority);
 }
 
