@@ -51,11 +51,28 @@ def is_fx_symbolic_tracing() -> bool:
     return is_fx_tracing() and not torch.compiler.is_compiling()
 
 
+_defining = threading.RLock()
+
+
+def _define_interfaces_one_by_one() -> None:
+    """Torch looks whether there is one of this name, and chooses another one then; but two threads may look at once."""
+    functions: Any = torch._C
+    define = functions._jit_script_interface_compile
+
+    @wraps(define)
+    def _jit_script_interface_compile(*args: Any) -> Any:
+        with _defining:
+            return define(*args)
+
+    functions._jit_script_interface_compile = _jit_script_interface_compile
+
+
 def install() -> None:
     """Also the names of modules in what `torch.jit.trace` records, and what TorchScript takes for `warnings.warn`."""
     _fx.Tracer.trace = _trace_alone
     if hasattr(torch.jit._builtins, "_register_builtin"):  # it knows functions by their `id()`
         torch.jit._builtins._register_builtin(warnings.warn, "aten::warn")
+    _define_interfaces_one_by_one()
     patches.also_by_packages(torch.nn.Module)
     named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
     replace_everywhere([(before, after) for before, after in named if before], but=__name__)

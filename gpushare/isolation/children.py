@@ -19,7 +19,13 @@ from gpushare.isolation import context, environment, fork, multiprocess
 from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
-_ENV, _OUT, _ERR, _PREEXEC = 5, 9, 11, 21  # positions in the arguments of fork_exec (_posixsubprocess.c)
+_ENV, _IN, _OUT, _ERR, _PREEXEC = (
+    5,
+    6,
+    9,
+    11,
+    21,
+)  # positions in the arguments of fork_exec (_posixsubprocess.c)
 _SERVICE = b"multiprocessing.resource_tracker"  # one for all jobs, and it outlives them
 _numbers: PerJob[Iterator[int]] = PerJob(count(1), lambda: count(1))
 
@@ -62,7 +68,10 @@ def _fork_exec(*args: Any) -> int:
             if given[position] == -1:
                 if not stream.closed:
                     stream.flush()
-                given[position] = job.descriptors[number]
+                given[position] = number
+        for position in (_IN, _OUT, _ERR):  # by its number: the host's is not meant
+            if given[position] in (0, 1, 2):
+                given[position] = job.descriptors[given[position]]
         args = tuple(given)
     run = _original_fork_exec
     if args[_PREEXEC] is not None:  # runs in the child, so this is a fork like any other

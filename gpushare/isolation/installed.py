@@ -27,7 +27,9 @@ from typing import Any
 from gpushare.isolation import finders
 
 _COMPILED = re.compile(r"\.(?:so|pyd|dylib)(?:\.[\d.]+)?$")
-_REQUIREMENT = re.compile(r"Requires-Dist: *([\w.-]+)([^;\n]*)(;.*extra\b)?")
+_REQUIREMENT = re.compile(r"Requires-Dist: *([\w.-]+)([^;\n]*)(;.*)?")
+_EXTRA = re.compile(r"\bextra\b")
+_ON_WINDOWS = re.compile(r"(?:platform_system|sys_platform|os_name)\s*==\s*['\"](?:Windows|win32|nt)['\"]")
 _HOST = "gpushare"  # compiled, but it hands out nothing
 _TORCH = "torch"
 # One copy of the Python side of these, though they name their compiled package by a range.
@@ -35,6 +37,8 @@ _FRONT_ENDS = frozenset({"jax"})
 _REGISTER_ONCE = frozenset({"datasets"})  # its types of columns with pyarrow
 # Torch imports them where they are installed, but needs nothing of what they need.
 _TAKEN_BY_TORCH = ("einops", "functorch", "onnx_ir", "onnxscript", "opt_einsum", "tensorboard", "torchgen")
+# Compiled, but for a library or program that it calls, and no module of Python.
+_PLAIN = frozenset({"wandb"})
 # Needed by many, but only to print and to read options: objects of two copies never meet.
 _APART = frozenset({"absl-py", "rich"})
 
@@ -123,11 +127,16 @@ def distributions() -> Iterator[Distribution]:
         seen.add(normal(titles[0]))
         needs = {
             normal(name): versions.strip(" ()")
-            for name, versions, extra in _REQUIREMENT.findall(head)
-            if not extra
+            for name, versions, marker in _REQUIREMENT.findall(head)
+            if not _is_for_others(marker)
         }
         tops, is_compiled = _content(found, titles[0])
         yield Distribution(normal(titles[0]), needs, tops, is_compiled)
+
+
+def _is_for_others(marker: str) -> bool:
+    """Whether what is needed under this marker is for an extra, or for Windows, where we never are."""
+    return bool(_EXTRA.search(marker) or (_ON_WINDOWS.search(marker) and " or " not in marker))
 
 
 def _content(found: metadata.Distribution, title: str) -> tuple[frozenset[str], bool]:
@@ -158,7 +167,7 @@ def _top_of_file(path: str) -> str:
 
 def _closure(all_: dict[str, Distribution], wanted: set[str]) -> set[str]:
     """Names of the distributions that are shared."""
-    compiled = {each.name for each in all_.values() if each.is_compiled} - {_HOST}
+    compiled = {each.name for each in all_.values() if each.is_compiled} - {_HOST} - _PLAIN
     fronts = {each.name for each in all_.values() if _is_front(each, compiled)}
     by_top = {each.name for each in all_.values() if wanted & set(map(normal, each.tops))}
     left = list(compiled | fronts | ((_FRONT_ENDS | _REGISTER_ONCE | wanted) & all_.keys()) | by_top)

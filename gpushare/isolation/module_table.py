@@ -10,6 +10,7 @@ the same static waits for it, with the GIL, for ever.
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 import types
@@ -60,6 +61,8 @@ class ModuleTable(Table):
             return
         if self._shared_one(name) is module:
             return
+        if job and ownership.is_nobodys(name):
+            _keep_among_shared(module)
         self._ask_others(ownership.top_of(name))
         with _changing:
             if job and context.importing_shared() and _is_half_made(module):
@@ -289,6 +292,26 @@ def _give_builtins(own: Table, module: Any) -> None:
     """Before the module is executed, which else would find those of the import machinery."""
     if isinstance(module, types.ModuleType) and "builtins" in own:
         vars(module).setdefault("__builtins__", vars(own["builtins"]))
+
+
+def _import_as_shared(*args: Any, **kwargs: Any) -> types.ModuleType:
+    context.count_shared_import(1)
+    try:
+        return builtins.__import__(*args, **kwargs)
+    finally:
+        context.count_shared_import(-1)
+
+
+_import_as_shared.__code__ = _import_as_shared.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+_of_nobody: dict[str, Any] = {}  # builtins
+
+
+def _keep_among_shared(module: Any) -> None:
+    """What its functions import is nobody's as well, though a job calls them: objects of two copies must not meet."""
+    if not _of_nobody:
+        _of_nobody.update(vars(builtins), __import__=_import_as_shared)
+    if isinstance(module, types.ModuleType):
+        vars(module).setdefault("__builtins__", _of_nobody)
 
 
 def after_fork_in_child() -> None:

@@ -134,6 +134,11 @@ def _has_own(name: str) -> bool:
     return (top := top_of(name)) not in _never_own and _installed is not None and _installed.has_own(top)
 
 
+def is_nobodys(name: str) -> bool:
+    """Whether a shared module is a copy beside those of the jobs: one that shared packages have for themselves."""
+    return _has_own(name)
+
+
 def _is_known_shared(top: str) -> bool:
     return _installed is None or _installed.is_shared(top)
 

@@ -87,11 +87,12 @@ def _resetwarnings() -> None:
 
 
 def _filters_mutated() -> None:
-    """What was shown may be shown again: to the calling job, or to all where a shared module changes their filters.
+    """What was shown may be shown again to the calling job. Not to others where a shared module changes the filters of
+    all: alone they would not import it.
 
     The interpreter has one number for it, at whose change it forgets what was shown, job by job and place by place.
     """
-    job = None if context.importing_shared() else context.current()
+    job = context.current()
     if job is None or not context.in_host() or len(_jobs) < 2:
         _mutated()
         return

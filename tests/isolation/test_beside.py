@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 from conftest import Run, environment
+from packages_installed import write_package
 
 MEET = """
 import pathlib, sys, time
@@ -57,6 +59,28 @@ def test_a_warning_is_shown_once_beside_a_job_that_filters(gpushare: Run, tmp_pa
     told = (tmp_path / "logs" / "warns.err").read_text()
     assert told.count("UserWarning: again") == 1
     assert told.count("RuntimeWarning: divide by zero") == 1
+
+
+def test_a_warning_is_shown_once_beside_a_job_that_imports(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shared module that sets filters while it is imported sets them for all; only who imports it asked for that."""
+    site = tmp_path / "site"
+    files = {
+        f"filters{n}.py": "import warnings\nwarnings.simplefilter('default', ImportWarning)\n"
+        for n in range(5)
+    }
+    write_package(site, "filters", files, compiled=True)
+    (tmp_path / "imports.py").write_text(
+        "import importlib, time\nfor n in range(5):\n    importlib.import_module(f'filters{n}')\n    time.sleep(0.1)\n"
+    )
+    (tmp_path / "warns.py").write_text(
+        "import time, warnings\nfor step in range(60):\n    warnings.warn('again')\n    time.sleep(0.01)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    done = gpushare("run", "imports.py", "warns.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "logs" / "warns.err").read_text().count("UserWarning: again") == 1
 
 
 def test_no_thread_goes_on_after_a_hard_exit(gpushare: Run, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ FOUND = [
     distribution("torch", "symbols", compiled=True),
     distribution("symbols"),
     distribution("tokens", "hub", compiled=True),
+    distribution("wandb", "git", compiled=True),
+    distribution("git"),
     distribution("hub", "bars", "rich"),
     distribution("bars"),
     distribution("rich"),
@@ -50,6 +52,8 @@ FOUND = [
         ("markdown", True),
         ("loaded", False),
         ("click", True),  # only we need it
+        ("wandb", True),  # what is compiled of it is no module
+        ("git", True),
     ],
 )
 def test_what_installers_have_written(name: str, is_own: bool) -> None:
@@ -101,7 +105,9 @@ def test_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: Some.Thing\nVersion: 1.0\n"
         "Requires-Dist: numpy>=1.20; python_version > '3'\nRequires-Dist: Fast_Core (==1.2.*)\n"
-        "Requires-Dist: seaborn[stats]>=1; extra == 'plots'\nRequires-Dist: fsspec[http]<2\n\nName: a description\n"
+        "Requires-Dist: seaborn[stats]>=1; extra == 'plots'\nRequires-Dist: fsspec[http]<2\n"
+        'Requires-Dist: colorama; platform_system == "Windows"\n'
+        "Requires-Dist: tzdata; sys_platform == 'win32' or python_version < '3.9'\n\nName: a description\n"
     )
     (folder / "RECORD").write_text(
         "some/__init__.py,sha256=x,1\nsome/__pycache__/__init__.cpython-311.pyc,,\nsingle.py,sha256=x,1\n"
@@ -112,7 +118,7 @@ def test_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(installed.distributions()) == [
         Distribution(
             "some-thing",
-            {"numpy": ">=1.20", "fast-core": "==1.2.*", "fsspec": "[http]<2"},
+            {"numpy": ">=1.20", "fast-core": "==1.2.*", "fsspec": "[http]<2", "tzdata": ""},
             frozenset({"some", "single", "other"}),
             True,
         )

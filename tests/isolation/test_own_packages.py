@@ -64,6 +64,22 @@ def test_one_copy_for_all_jobs_if_one_wants_that(site: Path, gpushare: Run, tmp_
     assert any(outputs(tmp_path / "logs"))
 
 
+def test_a_copy_that_a_shared_package_has_for_itself_stays_one(
+    site: Path, gpushare: Run, tmp_path: Path
+) -> None:
+    """What it imports in a function, while a job calls it, is not the job's."""
+    text = "class Text: pass\ndef made():\n    from absl.markup import render\n    return render()\n"
+    markup = "from absl.text import Text\ndef render():\n    return Text()\n"
+    write_package(site, "absl-py", {"absl/__init__.py": "", "absl/text.py": text, "absl/markup.py": markup})
+    shell = "from absl.text import Text, made\ndef is_one(): return isinstance(made(), Text)\n"
+    write_package(site, "shell", {"shell.py": shell}, compiled=True, needs=["absl-py>=1"])
+    job = "import shell, absl.text\nprint(shell.is_one(), absl.text.Text is not shell.Text)\n"
+    (tmp_path / "job.py").write_text(job + "print(isinstance(absl.text.made(), absl.text.Text))\n")
+    done = gpushare("run", "job.py", "job.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outputs(tmp_path / "logs") == ["True True\nTrue\n"] * 2
+
+
 def test_a_name_of_nothing_is_refused(site: Path, gpushare: Run) -> None:
     done = gpushare("run", "job.py one", "job.py other", "--share", "registrie", "--share", "registry")
     assert done.returncode == 2

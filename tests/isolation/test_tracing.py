@@ -58,3 +58,21 @@ def test_what_may_warn_can_be_scripted(gpushare: Run, plain: Run, tmp_path: Path
         done = gpushare("run", *jobs, "--log-dir", "logs")
         assert done.returncode == 0, done.stdout + done.stderr
         assert (tmp_path / "logs" / "scripted.out").read_text() == expected.stdout
+
+
+INTERFACES = """
+import time, torch
+time.sleep(2 - time.time() % 2)  # all begin at the same moment
+"""
+INTERFACE = """
+@torch.jit.interface
+class Cell{}(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor: pass
+"""
+
+
+def test_jobs_that_define_the_same_interfaces_at_once(gpushare: Run, tmp_path: Path) -> None:
+    """Torch knows them by their names, for the whole process, and gives the second one another name."""
+    (tmp_path / "defines.py").write_text(INTERFACES + "".join(INTERFACE.format(n) for n in range(300)))
+    done = gpushare("run", "defines.py", "defines.py", "defines.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
