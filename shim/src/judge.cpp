@@ -51,12 +51,12 @@ bool Judge::safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t li
 
 // Between a job's first iteration and the one that is measured it holds little and its need is not
 // known yet. A job that has come as far itself does not wait for that: each could wait for the
-// other.
+// other. So could it and one that was copied out, which waits for room.
 bool Judge::others_measured(const Account& a) const {
   auto begun = [&](const Account& o) { return telemetry_->slot(o.id, kIterations) > 0; };
   for (const Account& o : accounts()) {
     if (!o.id || o.id == a.id) continue;
-    bool between = o.live_job() && !o.curve.known() && begun(o) && !begun(a);
+    bool between = o.live_job() && !o.saved && !o.curve.known() && begun(o) && !begun(a);
     if (o.open ? o.alone : between) return true;
   }
   return false;

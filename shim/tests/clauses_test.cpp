@@ -166,6 +166,22 @@ void nobody_starts_beside_one_that_is_measured() {
   CHECK(s.look(b) == Answer::kGo && waited(s, b, kMeasured) > 0);
 }
 
+// Job a has been copied out between its first iteration and the one that is measured. It may wait
+// for what the set-up holds that would wait for it.
+void who_is_away_is_not_waited_for_to_be_measured() {
+  Simulation s(Policy::kZico, kPage, 100);
+  uint32_t a = s.begin_job({}, {}, 0), b = s.begin_job({}, {}, 0), c = begin(s, 20);
+  CHECK(s.door(a) == Answer::kGo && s.door(c) == Answer::kWaits);
+  CHECK(s.door(a) == Answer::kWaits && s.look(c) == Answer::kGo);
+  rise(s, c, 20);
+  CHECK(s.hold(b, 10) == Answer::kWaits);
+  s.governor().account(a).saved = 1;
+  s.set_time(kSecond);
+  s.free_down_to(c, 0);
+  CHECK(s.look(b) == Answer::kGo && waited(s, b, kMeasured) > 0);
+  s.governor().account(a).saved = 0;
+}
+
 // Job a has exceeded its claim by more than headroom may become.
 void nobody_starts_beside_one_that_is_not_trusted() {
   Simulation s(Policy::kZico, kPage, 100);
@@ -351,6 +367,7 @@ int main() {
   a_set_up_that_has_no_place_says_so();
   a_set_up_leaves_the_headroom();
   nobody_starts_beside_one_that_is_measured();
+  who_is_away_is_not_waited_for_to_be_measured();
   nobody_starts_beside_one_that_is_not_trusted();
   memory_comes_before_doors();
   a_door_is_reserved_for_who_was_passed();

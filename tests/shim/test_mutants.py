@@ -392,6 +392,12 @@ MUTANTS = [
     ("cuda_programs", "runtime.cpp", "  governor_.fences().add_stream(heap->account(), stream);\n", ""),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().remove_stream(stream);\n", ""),
     ("cuda_programs", "device_work.cpp", "std::max(known->batch, batch);", "known->batch;"),
+    (
+        "clauses",
+        "judge.cpp",
+        "o.live_job() && !o.saved && !o.curve.known()",
+        "o.live_job() && !o.curve.known()",
+    ),
     ("sleepers", "judge.cpp", "any_computes() ? kWhileOneComputesNs : kLeaveNs", "kLeaveNs"),
     ("sleepers", "waits.cpp", "any_computes() ? kWhileOneComputesNs : kHopeNs", "kHopeNs"),
     ("copying", "judge.cpp", "(to_those_here || sleeps_away(o))", "sleeps_away(o)"),
