@@ -99,6 +99,7 @@ SLOT = [
     "forecast_error_ns",
     "gil_wait_ns",
     "gil_wait_before_ns",
+    "cpu_wait_before_ns",
     "waited_behind_ns",
     "waited_turn_ns",
     "waited_shift_ns",

@@ -41,8 +41,8 @@ Of a job:
 - `iterations`, without evaluation: `batches_evaluated` are its batches. `iteration_kinds`: how many kinds of iterations
   were seen.
 - `duration_s`: from its first line to its end. `alone_s`: an estimate of that with nobody beside: less what it waited,
-  in its set-up for the GIL too, its iterations at their pace alone, each as long as its kind: as profiled, or as the
-  scheduler has found them since, where others had disturbed that (`scheduling.progress.SoloTimes`).
+  in its set-up for the GIL and for a processor too, its iterations at their pace alone, each as long as its kind: as
+  profiled, or as the scheduler has found them since, where others had disturbed that (`scheduling.progress.SoloTimes`).
 - `solo_peak_bytes`: the most that it held in an iteration with nobody beside, or by its profile. `held_peak_bytes`: the
   most that it held, in whole pages. `live_peak_bytes`: the most that its blocks had. `remaining_bytes`: what was held
   of it after its end.
@@ -277,7 +277,8 @@ def _alone_s(view: JobView, duration_s: float | None, solo_s: float | None) -> f
     if duration_s is None or not view.solo_iteration_ns:
         return None
     solo_ns = view.solo_iteration_ns if solo_s is None else min(view.solo_iteration_ns, solo_s * 1e9)
-    waits_s = (view.door_wait_ns + view.memory_wait_ns + view.gil_wait_before_ns) / 1e9
+    others_ns = view.gil_wait_before_ns + view.cpu_wait_before_ns
+    waits_s = (view.door_wait_ns + view.memory_wait_ns + others_ns) / 1e9
     shared_solo_ns = view.shared_work / 1e6 * solo_ns
     slowed_s = (view.shared_iteration_sum_ns - shared_solo_ns) / 1e9
     return max(0.0, duration_s - waits_s - max(0.0, slowed_s))

@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "clock.h"
+#include "cpu_wait.h"
 #include "permits.h"
 #include "progress.h"
 
@@ -20,7 +21,13 @@ int32_t gs_iteration_watch(gs_account job, int32_t nodes) {
 }
 
 void gs_iteration_mark(gs_account job) {
-  if (Runtime* r = active(); r && is_job(job)) r->governor().mark(static_cast<uint32_t>(job));
+  Runtime* r = active();
+  if (!r || !is_job(job)) return;
+  uint32_t id = static_cast<uint32_t>(job);
+  Telemetry& telemetry = r->telemetry();
+  if (telemetry.slot(id, kIterations) == 0 && telemetry.slot(id, kCpuWaitBeforeNs) == 0)
+    telemetry.slot(id, kCpuWaitBeforeNs, waited_for_processor_ns());
+  r->governor().mark(id);
 }
 
 int gs_iteration_door(void) {

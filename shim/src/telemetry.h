@@ -106,6 +106,7 @@ enum Slot : uint32_t {
   kForecastErrorNs,  // and by how much those were wrong, in all
   kGilWaitNs,        // of the thread that runs the script, for the interpreter's lock
   kGilWaitBeforeNs,  // of these, in its set-up, and in iterations with no other beside
+  kCpuWaitBeforeNs,  // that thread's for a processor, in its set-up
   kWaitedNs          // one word for each Why but the first
 };
 // Why a job waits, at its door or for memory.

@@ -250,6 +250,18 @@ def test_what_a_set_up_waits_for_the_interpreter_it_would_not_alone(memory: int)
     ]  # b's is little
 
 
+def test_what_a_set_up_waits_for_a_processor_it_would_not_alone(memory: int) -> None:
+    fill(memory)
+    results = [JobResult("a", "a.py", account=1), JobResult("b", "b.py", account=2)]
+    before = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    put(memory, layout.HEADER_BYTES + layout.SLOT_BYTES, layout.SLOT, cpu_wait_before_ns=700_000_000)
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=MIB, duration_s=6.0)
+    taken = [
+        was["alone_s"] - now["alone_s"] for was, now in zip(before["jobs"], summary["jobs"], strict=True)
+    ]
+    assert taken == [pytest.approx(0.7), 0]
+
+
 def test_a_shift_has_a_forecast_only_where_one_was_planned(memory: int) -> None:
     fill(memory)
     for account, planned_ns in ((1, 0), (2, 200_000_000)):
