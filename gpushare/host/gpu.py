@@ -20,7 +20,8 @@ def choose(device: str) -> int | None:
     kind, _, number = device.partition(":")
     if kind != "cuda":
         return None
-    os.environ.setdefault(QUEUES, MOST_QUEUES)
+    if QUEUES not in os.environ:
+        os.putenv(QUEUES, MOST_QUEUES)  # for the driver, and not for scripts to see
     index = int(number or 0)
     if (seen := os.environ.get(VISIBLE)) is None:
         os.environ[VISIBLE] = str(index)

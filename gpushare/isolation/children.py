@@ -19,13 +19,8 @@ from gpushare.isolation import context, environment, fork, multiprocess
 from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
-_ENV, _IN, _OUT, _ERR, _PREEXEC = (
-    5,
-    6,
-    9,
-    11,
-    21,
-)  # positions in the arguments of fork_exec (_posixsubprocess.c)
+# Positions in the arguments of fork_exec (_posixsubprocess.c).
+_ENV, _IN, _OUT, _ERR, _PREEXEC = 5, 6, 9, 11, 21
 _SERVICE = b"multiprocessing.resource_tracker"  # one for all jobs, and it outlives them
 _numbers: PerJob[Iterator[int]] = PerJob(count(1), lambda: count(1))
 

@@ -7,6 +7,7 @@ driver is the fake one (`shim/tests/fake_cuda`), and a few functions of the CUDA
 GPUSHARE_TORCH_HEADERS names further include folders of torch, separated by colons, to compile against.
 """
 
+import ctypes
 import json
 import os
 import shutil
@@ -570,13 +571,16 @@ def test_a_host_sees_the_gpu_it_was_given(
         monkeypatch.setenv(gpu.VISIBLE, seen)
     assert gpu.choose(device) == (None if device == "cpu" else 0)
     assert os.environ.get(gpu.VISIBLE) == (seen if device == "cpu" else then)
-    assert os.environ[gpu.QUEUES] == "7"
+    getenv = ctypes.CDLL(None).getenv  # as the driver asks
+    getenv.restype = ctypes.c_char_p
+    assert getenv(gpu.QUEUES.encode()) == b"7"
     monkeypatch.delenv(gpu.QUEUES)
     gpu.choose("cpu")
-    assert gpu.QUEUES not in os.environ
+    assert getenv(gpu.QUEUES.encode()) is None
     monkeypatch.delenv(gpu.VISIBLE, raising=False)
     gpu.choose("cuda")
-    assert os.environ[gpu.QUEUES] == gpu.MOST_QUEUES
+    assert getenv(gpu.QUEUES.encode()) == gpu.MOST_QUEUES.encode() and gpu.QUEUES not in os.environ
+    os.unsetenv(gpu.QUEUES)
 
 
 def test_a_gpu_that_is_hidden_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
