@@ -78,6 +78,7 @@ class Installed:
         apart = {
             top for name in _APART - wanted_names if name in distributions for top in distributions[name].tops
         }
+        self._apart = apart
         for top, names in by_top.items():
             self._is_own[top] = not names & shared
         for top in (set(loaded) | set(_TAKEN_BY_TORCH)) - apart | set(wanted):
@@ -89,6 +90,10 @@ class Installed:
     def is_shared(self, top: str) -> bool:
         """Whether it is known to be one for all jobs."""
         return self._is_own.get(top) is False
+
+    def is_apart(self, top: str) -> bool:
+        """Whether each job has a copy, and those that shared packages need for themselves are another one."""
+        return top in self._apart
 
     def is_missing(self, top: str) -> bool:
         """Whether nothing of this name was found when somebody looked."""

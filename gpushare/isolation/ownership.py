@@ -135,8 +135,8 @@ def _has_own(name: str) -> bool:
 
 
 def is_nobodys(name: str) -> bool:
-    """Whether a shared module is a copy beside those of the jobs: one that shared packages have for themselves."""
-    return _has_own(name)
+    """Whether a shared module is a copy beside those of the jobs, which shared packages need."""
+    return _installed is not None and _installed.is_apart(top_of(name))
 
 
 def _is_known_shared(top: str) -> bool:

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +104,8 @@ class Builds:
         for name in names:
             self._futures[name].result()
 
-    def wait_all(self) -> None:
-        self.wait(tuple(self._futures))
+    def wait_all(self, limit_s: float) -> None:
+        wait(self._futures.values(), limit_s)
 
     def abandon(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

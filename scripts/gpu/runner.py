@@ -181,7 +181,7 @@ def run(checks: list[Check], builds: Builds, deadline: float) -> Iterator[Row]:
                 ahead.append(Worker(waiting.popleft()))
             if worker.check.quiet:
                 quiet_from = min(deadline, time.monotonic() + START_LIMIT_S)
-                builds.wait_all()
+                builds.wait_all(max(0.0, quiet_from - time.monotonic()))
                 for other in ahead:
                     other.wait_ready(quiet_from)
             yield worker.run(deadline)

@@ -25,7 +25,8 @@ void gs_iteration_mark(gs_account job) {
   if (!r || !is_job(job)) return;
   uint32_t id = static_cast<uint32_t>(job);
   Telemetry& telemetry = r->telemetry();
-  if (telemetry.slot(id, kIterations) == 0 && telemetry.slot(id, kCpuWaitBeforeNs) == 0)
+  if (telemetry.slot(id, kState) == kSetUp && telemetry.slot(id, kIterations) == 0 &&
+      telemetry.slot(id, kCpuWaitBeforeNs) == 0)
     telemetry.slot(id, kCpuWaitBeforeNs, waited_for_processor_ns());
   r->governor().mark(id);
 }

@@ -59,9 +59,6 @@ class Device {
   // Makes later work on `waiter` wait on the device for the event; the CPU does not wait.
   virtual void make_wait(Stream, Event) {}
 
-  // False once the device has failed for good: nothing can be mapped or copied any more.
-  virtual bool usable() { return true; }
-
   // Contents that leave for a while, of a page that nobody uses meanwhile. can_copy_out says
   // whether there is room elsewhere for so many bytes, as far as is known before; copy_out writes a
   // copy there; false if it can't. take_away then unmaps the page, and a stray use of the address

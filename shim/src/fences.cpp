@@ -220,9 +220,14 @@ bool Fences::finish(uint32_t account, Batch batch) {
   counters_.cpu_waits.fetch_add(1, std::memory_order_relaxed);
   std::vector<std::pair<Stream, Event>> events = closed->events;
   events.insert(events.end(), a.removed.begin(), a.removed.end());
-  // Others free and poll meanwhile. An event that they use again lets this wait be longer.
+  // Others free and poll meanwhile. An event that they use again lets this wait be longer; in a
+  // capture it says that it is one of those, since it was none when it was found.
   lock.unlock();
-  for (auto& [stream, event] : events) device_->finish(event);
+  for (auto& [stream, event] : events) try {
+      device_->finish(event);
+    } catch (const DeviceFailure&) {
+      if (!device_->spoilt(event)) throw;
+    }
   lock.lock();
   poll_locked(a);
   return true;

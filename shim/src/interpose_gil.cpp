@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "api.h"
 #include "calls.h"
 #include "clock.h"
+#include "cpu_wait.h"
 
 namespace {
 using namespace gpushare;
@@ -26,9 +29,13 @@ int wait_for_gil(pthread_cond_t* changed, pthread_mutex_t* mutex, const timespec
   Runtime* r = thread_state.leads ? active() : nullptr;
   if (!r) return real(changed, mutex, until);
   uint32_t job = thread_state.account;
-  uint64_t start = now_ns();
+  // What it waits for a processor is told by itself, in a set-up.
+  bool sets_up = r->telemetry().slot(job, kState) == kSetUp;
+  uint64_t start = now_ns(), before = sets_up ? waited_for_processor_ns() : 0;
   int result = real(changed, mutex, until);
-  r->telemetry().gil_wait(job, now_ns() - start);
+  uint64_t waited = now_ns() - start;
+  if (sets_up) waited -= std::min(waited, waited_for_processor_ns() - before);
+  r->telemetry().gil_wait(job, waited);
   return result;
 }
 

@@ -143,12 +143,11 @@ Judge::Judged Judge::judge_set_up(const Account& a, uint64_t n, uint64_t waited_
 }
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
-// be copied out when they are at their doors. A set-up or an evaluation may take long to get there,
-// and waiting for it keeps nobody from going on.
+// be copied out when they are at their doors. A set-up or an evaluation may take long to get there.
 Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  uint64_t patience = any_computes() ? kWhileOneComputesNs : kLeaveNs;
+  uint64_t patience = others_may_give(n) ? kWhileOneComputesNs : kLeaveNs;
   if (!others_live(a) || !fits_alone || waited_ns >= patience) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
 }

@@ -81,7 +81,6 @@ bool Pool::make_frame() {
 }
 
 bool Pool::can_restore(uint64_t n) {
-  if (!device_->usable()) return false;  // whose job has lost it is told when that ends
   settle();
   uint64_t found = aliases_ ? 0 : budget_pages_ - std::min(budget_pages_, frames_.count());
   std::array<bool, kNobody + 1> captures{};

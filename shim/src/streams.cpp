@@ -36,6 +36,8 @@ bool Runtime::synchronize(uint32_t account) {
   std::vector<Event> events;
   for (Stream stream : streams)
     if (stream) events.push_back(pool_device_->record(stream));
+  // One may have begun since, in another thread of the job: what was recorded is a part of it.
+  bool too_late = std::ranges::any_of(streams, captured);
   std::string wrong;
   for (Event event : events) {
     try {
@@ -45,6 +47,7 @@ bool Runtime::synchronize(uint32_t account) {
     }
     pool_device_->forget_event(event);
   }
+  if (too_late) return false;
   if (!wrong.empty()) throw DeviceFailure(wrong);
   return true;
 }

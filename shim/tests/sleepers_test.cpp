@@ -291,7 +291,8 @@ void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
   CHECK_EMPTY(w.governor.check());
 }
 
-// Job 2 reads data for long, and holds what job 1's iteration needs.
+// Job 2 reads data for long, and holds what job 1's iteration needs. Now and then it waits for a
+// worker.
 void who_waits_beside_a_long_set_up_is_not_refused() {
   World w(Policy::kZico, 40);
   std::vector<WritingJob> jobs = begun(w, 2);
@@ -304,7 +305,12 @@ void who_waits_beside_a_long_set_up_is_not_refused() {
     jobs[0].end();
   });
   until([&] { return w.telemetry.slot(1, kState) == kWaitingForMemory; });
-  std::this_thread::sleep_for(kHope);
+  for (milliseconds past{0}; past < kHope; past += kAWhile) {
+    w.governor.begin_rest(2);
+    std::this_thread::sleep_for(kAWhile);
+    CHECK(w.governor.end_rest(2));
+    ++w.governor.account(2).allocations;
+  }
   CHECK(!taken && w.telemetry.slot(1, kOomCount) == 0);
   jobs[1].end();
   first.join();

@@ -207,8 +207,6 @@ void CudaDevice::finish(Event event) {
   CUresult result = CUDA_ERROR_UNKNOWN;
   for (int n = 0; event != kNever && result != CUDA_SUCCESS && n < kTries; ++n)
     result = call->cuEventSynchronize(event_of(event));
-  // It has passed since it was looked up, and somebody uses it again.
-  if (result == CUDA_ERROR_CAPTURED_EVENT) return;
   driver_->check(result, "cuEventSynchronize");
 }
 
@@ -218,12 +216,6 @@ void CudaDevice::make_wait(Stream waiter, Event event) {
   CUresult result = CUDA_ERROR_UNKNOWN;
   if (event != kNever) result = call->cuStreamWaitEvent(stream_of(waiter), event_of(event), 0);
   driver_->check(result, "cuStreamWaitEvent");
-}
-
-// A call of any kind tells of an error that sticks.
-bool CudaDevice::usable() {
-  Call call(*this);
-  return call->cuStreamSynchronize(copying_) == CUDA_SUCCESS;
 }
 
 // Most of what is left may be taken: jobs need some of it themselves.

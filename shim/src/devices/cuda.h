@@ -40,7 +40,6 @@ class CudaDevice final : public Device {
   bool capturing(Stream stream) override;
   void break_capture(Stream stream) override;
   bool spoilt(Event event) override;
-  bool usable() override;
   void forget_event(Event event) override;
   bool passed(Event event) override;
   void finish(Event event) override;
