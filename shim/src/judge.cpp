@@ -9,7 +9,8 @@ namespace gpushare {
 namespace {
 constexpr uint64_t kMeasureNs = 10000000000;  // a set-up waits this long for another's profile,
 constexpr uint64_t kMeasureInAllNs = 60000000000;  // and in all so long: some are never measured
-constexpr uint64_t kLeaveNs = 10000000000;  // an iteration waits this long for others to leave
+constexpr uint64_t kLeaveNs =
+    10000000000;  // an iteration waits this long for others at their doors
 }  // namespace
 
 uint64_t Judge::claim_of(const Account& a) const {
@@ -143,12 +144,11 @@ Judge::Judged Judge::judge_set_up(const Account& a, uint64_t n, uint64_t waited_
 }
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
-// be copied out when they are at their doors. A set-up or an evaluation may take long to get there.
+// be copied out when they are at their doors.
 Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  uint64_t patience = others_may_give(n) ? kWhileOneComputesNs : kLeaveNs;
-  if (!others_live(a) || !fits_alone || waited_ns >= patience) return {Verdict::kImpossible};
+  if (!others_live(a) || !fits_alone || waited_ns >= kLeaveNs) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
 }
 

@@ -24,9 +24,6 @@ class Judge : protected Books {
     bool over = false;  // beyond the claim
   };
   enum class Stuck { kInIterations, kEverywhere, kBesideOthers };
-  // So long the only iteration that is open is not refused what they may give.
-  static constexpr uint64_t kWhileOneComputesNs = 3600000000000;
-  static constexpr uint64_t kNotCountedOnNs = 5000000000;  // asleep for so long: it may never wake
 
   // Steps: charging pages (judge.cpp, leases.cpp, forecast_waits.cpp).
   bool safe_after(const Account& a, uint64_t n, uint64_t claim, uint64_t limit) const;
@@ -96,9 +93,6 @@ class Judge : protected Books {
   bool all_parked(uint32_t except, bool set_up_too, bool strictly) const;
   bool stuck(Stuck where) const;
   bool all_threads_wait(bool or_rest) const;
-  // Whether the pages could be had once those who compute outside their iterations have given back
-  // what they hold: in a set-up that takes long, or an evaluation.
-  bool others_may_give(uint64_t pages) const;
   bool is_told_to_stand_aside(const Account& a) const;
   bool stands_aside(const Account& a) const;
   bool has_room_to_return(const Account& a, uint64_t pages) const;

@@ -11,11 +11,12 @@
 namespace gpushare {
 
 namespace {
-constexpr uint64_t kWedgeNs = 1000000000;     // every open iteration waits and nothing was freed
-constexpr uint64_t kSureWedgeNs = 30000000;   // and there is no thread that could free anything
-constexpr uint64_t kHopeNs = 10000000000;     // and there is one: no job is refused memory before
-constexpr uint64_t kPatienceNs = 2000000000;  // with a lock in hand that others may wait for
-constexpr uint32_t kPlannedDoors = 4;         // the first ones: a plan takes time under the lock
+constexpr uint64_t kWedgeNs = 1000000000;    // every open iteration waits and nothing was freed
+constexpr uint64_t kSureWedgeNs = 30000000;  // and there is no thread that could free anything
+constexpr uint64_t kHopeNs = 10000000000;    // and there is one: no job is refused memory before
+constexpr uint64_t kNotCountedOnNs = 5000000000;  // asleep for so long: it may never wake
+constexpr uint64_t kPatienceNs = 2000000000;      // with a lock in hand that others may wait for
+constexpr uint32_t kPlannedDoors = 4;  // the first ones: a plan takes time under the lock
 }  // namespace
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
@@ -250,15 +251,6 @@ bool Judge::stuck(Stuck where) const {
   return any && !(memory_waiters_.empty() && door_waiters_.empty());
 }
 
-bool Judge::others_may_give(uint64_t pages) const {
-  uint64_t sum = 0;
-  for (const Account& a : accounts())
-    if (a.id && a.live_job() && !a.open && !a.saved && a.waiting_threads == 0 &&
-        !is_asleep(a, kNotCountedOnNs))
-      sum += a.held.load(std::memory_order_relaxed);
-  return sum > 0 && held_ + pages <= budget_ + sum;
-}
-
 // Whether each thread of each job waits here. One that rests may wake and free something, though
 // what it waits for is mostly one that waits here.
 bool Judge::all_threads_wait(bool or_rest) const {
@@ -308,10 +300,7 @@ void Governor::resolve_wedge() {
     if (left) wedged_since_ns_ = 0;
     return;
   }
-  bool only_one = std::ranges::count_if(accounts(), [](const Account& a) { return a.open; }) == 1;
-  bool may_get = in_iterations && only_one && victim && others_may_give(victim->pages);
-  uint64_t hope = may_get ? kWhileOneComputesNs : kHopeNs;
-  if (!left && !all_threads_wait(false) && quiet < hope) return;
+  if (!left && !all_threads_wait(false) && quiet < kHopeNs) return;
   wedged_since_ns_ = 0;
   if (left || (!victim && in_iterations)) return;
   for (Waiter* w : door_waiters_)

@@ -291,33 +291,6 @@ void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
   CHECK_EMPTY(w.governor.check());
 }
 
-// Job 2 reads data for long, and holds what job 1's iteration needs. Now and then it waits for a
-// worker.
-void who_waits_beside_a_long_set_up_is_not_refused() {
-  World w(Policy::kZico, 40);
-  std::vector<WritingJob> jobs = begun(w, 2);
-  for (int n = 0; n < 20; ++n) jobs[1].take();
-  w.governor.mark(1), w.governor.pass_door(1);
-  std::atomic<bool> taken{false};
-  std::thread first([&] {
-    for (int n = 0; n < 30; ++n) jobs[0].take();
-    taken = true;
-    jobs[0].end();
-  });
-  until([&] { return w.telemetry.slot(1, kState) == kWaitingForMemory; });
-  for (milliseconds past{0}; past < kHope; past += kAWhile) {
-    w.governor.begin_rest(2);
-    std::this_thread::sleep_for(kAWhile);
-    CHECK(w.governor.end_rest(2));
-    ++w.governor.account(2).allocations;
-  }
-  CHECK(!taken && w.telemetry.slot(1, kOomCount) == 0);
-  jobs[1].end();
-  first.join();
-  CHECK(taken && w.telemetry.slot(1, kOomCount) == 0);
-  CHECK_EMPTY(w.governor.check());
-}
-
 }  // namespace
 
 int main() {
@@ -327,8 +300,7 @@ int main() {
         who_sets_up, who_has_a_lock_that_is_known, who_has_woken_and_waits_is_not_iterating,
         who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays,
         who_sleeps_beside_a_claim_that_is_given_back_stays,
-        who_waits_at_its_door_stays_for_a_set_up_beside_others,
-        who_waits_beside_a_long_set_up_is_not_refused})
+        who_waits_at_its_door_stays_for_a_set_up_beside_others})
     threads.emplace_back(test);
   for (auto& t : threads) t.join();
   printf("sleepers: ok\n");

@@ -121,7 +121,8 @@ def test_the_largest_batch(tmp_path: Path) -> None:
     assert not row["why"], row
     figures = row["figures"]
     assert 0 < figures["largest_together"] <= figures["largest_alone"] and 0 < figures["bound"] < 1
-    assert figures["pool_peak_over_larger_peak"] > 0 and figures["stp"] > 0, row
+    assert figures["pool_peak_over_larger_peak"] > 0, row
+    assert figures.get("stp", 0) > 0 or any("did not run side by side" in note for note in row["notes"]), row
     assert any("of the bound" in claim for claim in row["claims"])
 
 
