@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from gpushare.isolation.perjob import PerJob
 
 _ATTRIBUTES: dict[str, PerJob[Any]] = {}
 _UNSET = object()
+_FROM_3_13 = sys.version_info >= (3, 13)  # it has other words for what it ignores
 _unraisable: Any
 
 
@@ -91,8 +94,20 @@ def let_go_of_streams(job: context.JobContext) -> bool:
 
     As the interpreter does at its end, so what only `sys` holds is closed. False: output was lost.
     """
-    flushed = [_flush(name, job.values.pop(("sys", name), None)) for name in ("stdout", "stderr")]
+    with _without_frames():
+        flushed = [_flush(name, job.values.pop(("sys", name), None)) for name in ("stdout", "stderr")]
     return flushed[0]  # of stderr the interpreter does not tell
+
+
+@contextmanager
+def _without_frames() -> Iterator[None]:
+    """From Python 3.13 on a stream that can't be closed says so; where the interpreter ends, from no line of code."""
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda a: told(_unraisable((a.exc_type, a.exc_value, None, a.err_msg, a.object)))
+    try:
+        yield
+    finally:
+        sys.unraisablehook = told
 
 
 def _flush(name: str, stream: Any) -> bool:
@@ -101,13 +116,17 @@ def _flush(name: str, stream: Any) -> bool:
             stream.flush()
     except Exception as error:
         if name == "stdout":
-            ignore(error, None, stream)
+            ignore(
+                error, *(("Exception ignored on flushing sys.stdout", None) if _FROM_3_13 else (None, stream))
+            )
         return False
     return True
 
 
 def ignore(error: BaseException, where: str | None, culprit: object) -> None:
     """Tell of an error that changes nothing, as the interpreter does. To be called by who has called the culprit."""
+    if _FROM_3_13 and where and culprit is not None:
+        where, culprit = f"{where} {culprit!r}", None
     frames = error.__traceback__ and error.__traceback__.tb_next
     sys.unraisablehook(_unraisable((type(error), error, frames, where, culprit)))
 

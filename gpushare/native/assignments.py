@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import gc
 import sys
 import types
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from gpushare.native.library import NativeError, quick
 
 _TYPE_WORDS = 48  # of PyTypeObject, up to the last slot that has been there in every version
 _WRAPPED = 6  # word of PyWrapperDescrObject (descrobject.h): after the five of PyDescrObject, and `d_base`
+_WRAPPERS = ("__setattr__", "__delattr__")
 _kept: list[Any] = []  # what the shim calls
 
 Decide = Callable[[Any, str, Any], bool]
@@ -29,7 +31,19 @@ def _words(of: object, count: int) -> Any:
 
 def _wrappers(base: type) -> list[Any]:
     """The words with the function in `__setattr__` and `__delattr__`."""
-    return [_words(vars(base)[name], _WRAPPED + 1) for name in ("__setattr__", "__delattr__")]
+    return [_words(vars(base)[name], _WRAPPED + 1) for name in _WRAPPERS]
+
+
+def _give_own_wrappers(base: type) -> None:
+    """From Python 3.13 on a module's are `object`'s, which refuse what has another function in its slot."""
+    create = ctypes.pythonapi.PyDescr_NewWrapper
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p]
+    (names,) = gc.get_referents(vars(base))
+    for name in _WRAPPERS:
+        if name not in names:
+            inherited = _words(getattr(base, name), _WRAPPED + 1)
+            names[name] = create(base, inherited[_WRAPPED - 1], inherited[_WRAPPED])
+            ctypes.pythonapi.PyType_Modified(ctypes.py_object(base))
 
 
 def _slot(base: type) -> tuple[int, int]:
@@ -59,7 +73,9 @@ def watch(decide: Decide, deleted: object) -> None:
 
     :raises NativeError: this Python can't be watched.
     """
-    bases = (type, types.ModuleType)
+    bases: tuple[type, ...] = (type, types.ModuleType)
+    for base in bases:
+        _give_own_wrappers(base)
     found = [_slot(base) for base in bases]
     plain = (ctypes.c_void_p * 2)(*(function for _, function in found))
     watching = (ctypes.c_void_p * 2)()

@@ -23,7 +23,10 @@ def standard_library_text() -> torch.Tensor:
     """Some modules of the standard library as one row of byte values, below 128."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     names = ["argparse.py", "ast.py", "inspect.py", "logging/__init__.py", "pathlib.py", "typing.py"]
-    text = b"".join((folder / name).read_bytes() for name in names)
+    found = [
+        folder / name for name in names if (folder / name).is_file()
+    ]  # pathlib is a package from 3.13 on
+    text = b"".join(file.read_bytes() for file in found)
     return torch.tensor([min(byte, 127) for byte in text])
 
 

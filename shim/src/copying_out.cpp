@@ -42,26 +42,26 @@ bool Judge::would_help(const Waiter& w, uint64_t more) const {
   return held_ - held + most <= budget_ + more;
 }
 
-// Pages of all jobs but the waiter's that could leave for it.
-uint64_t Judge::could_leave_for(const Waiter& w) const {
+// Pages of all jobs that wait here and could leave.
+uint64_t Judge::could_leave() const {
   uint64_t sum = 0;
-  for (const Account& a : accounts()) {
-    auto of_it = [&](const Waiter* o) { return o->id == a.id && may_leave(*o); };
-    if (a.id != w.id &&
-        (std::ranges::any_of(memory_waiters_, of_it) || std::ranges::any_of(door_waiters_, of_it)))
-      sum += a.held.load(std::memory_order_relaxed);
-  }
+  for (const Account& a : accounts())
+    if (has_waiter(a) && can_leave(a)) sum += a.held.load(std::memory_order_relaxed);
   return sum;
 }
 
-// Whether it would help another one if this one left, or this one and others, one after the other.
-// `only_for_room`: one that has room waits for something else, and a set-up for who goes on.
-bool Judge::helps(const Waiter& w, bool with_others, bool only_for_room) const {
+// Whether it would help another one if this one left, or, if there are `all` that could, this one
+// and others, one after the other. `only_for_room`: one that has room waits for something else, and
+// a set-up for who goes on.
+bool Judge::helps(const Waiter& w, uint64_t all, bool only_for_room) const {
   uint64_t held = accounts_[w.id].held.load(std::memory_order_relaxed);
+  auto of_others = [&](const Waiter& o) {
+    return all - (may_leave(o) ? accounts_[o.id].held.load(std::memory_order_relaxed) : 0);
+  };
   auto helped = [&](const Waiter* o) {
     bool waits_on = (o->pages && !accounts_[o->id].open) || would_help(*o, 0);
     if (o->id == w.id || (only_for_room && waits_on)) return false;
-    return would_help(*o, with_others ? could_leave_for(*o) : held);
+    return would_help(*o, all ? of_others(*o) : held);
   };
   return may_leave(w) && (std::ranges::any_of(memory_waiters_, helped) ||
                           std::ranges::any_of(door_waiters_, helped));
@@ -71,13 +71,13 @@ bool Judge::helps(const Waiter& w, bool with_others, bool only_for_room) const {
 // holds more than it claimed, else the last to ask.
 Waiter* Judge::find_leaver(bool only_for_room) const {
   Waiter* found = nullptr;
-  for (bool with_others : {false, true}) {
+  for (uint64_t all : {uint64_t{0}, could_leave()}) {
     for (Waiter* w : door_waiters_)
-      if ((!found || w->id > found->id) && helps(*w, with_others, only_for_room)) found = w;
+      if ((!found || w->id > found->id) && helps(*w, all, only_for_room)) found = w;
     if (found) return found;
     for (Waiter* w : memory_waiters_)
       if ((!found || accounts_[w->id].overrunning || !accounts_[found->id].overrunning) &&
-          helps(*w, with_others, only_for_room))
+          helps(*w, all, only_for_room))
         found = w;
     if (found) return found;
   }
@@ -92,7 +92,8 @@ bool Governor::copy_out(Account& a) {
 
 bool Governor::take_out(Account& a) {
   if (!send_away(a)) return false;
-  uint64_t n = pool_.save(a.id);
+  uint64_t begun_ns = now_ns(), n = pool_.save(a.id);
+  copying_ns_ += now_ns() - begun_ns;
   if (n == 0) {
     a.copy_failed_ns = now_ns();
     come_back(a);
@@ -176,7 +177,9 @@ bool Governor::try_return(Waiter& w) {
 }
 
 void Governor::restore(Account& a, uint64_t more) {
+  uint64_t begun_ns = now_ns();
   pool_.restore(a.id);
+  copying_ns_ += now_ns() - begun_ns;
   uint64_t n = std::exchange(a.saved, 0) + more, held = a.held.load(std::memory_order_relaxed);
   add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
   note_saved(a);

@@ -32,11 +32,20 @@ void Recorder::note(uint64_t held_pages, uint64_t bytes) {
   // A sum, so that it does not matter which of two threads adds first.
   if (i < kFirst)
     signature_.fetch_add((bytes + 1) * (2 * i + 1) * 0x9E3779B97F4A7C15, std::memory_order_relaxed);
-  if (i >= kCapacity) return;
+  if (i >= kCapacity) return note_beyond(static_cast<uint32_t>(held_pages));
   held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
   if (i >= kAllTimed && i % 64) return;
   uint64_t start = start_ns_.load(std::memory_order_relaxed), now = now_ns();
   time_[i].store(now - std::min(now, start), std::memory_order_relaxed);
+}
+
+// The last point stands for all that come after it.
+void Recorder::note_beyond(uint32_t held_pages) {
+  std::atomic<uint32_t>& last = held_[kCapacity - 1];
+  uint32_t most = last.load(std::memory_order_relaxed);
+  while (most < held_pages &&
+         !last.compare_exchange_weak(most, held_pages, std::memory_order_relaxed)) {
+  }
 }
 
 void Curve::set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,

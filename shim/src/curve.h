@@ -2,6 +2,7 @@
 // the next from those before.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -15,9 +16,10 @@ inline uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 // Records one iteration. note() runs on every allocation of the job, from any of its threads.
 class Recorder {
  public:
-  static constexpr uint32_t kCapacity = 1u << 20;  // allocations of one iteration that are recorded
-  static constexpr uint32_t kAllTimed = 8192;      // beyond these, every 64th allocation is timed
-  static constexpr uint32_t kFirst = 24;  // allocations that tell kinds of iterations apart
+  // Allocations of one iteration that are recorded, the last of them with the most of all later.
+  static constexpr uint32_t kCapacity = 1u << 20;
+  static constexpr uint32_t kAllTimed = 8192;  // beyond these, every 64th allocation is timed
+  static constexpr uint32_t kFirst = 24;       // allocations that tell kinds of iterations apart
 
   ~Recorder();
   bool reserve();
@@ -48,6 +50,8 @@ class Recorder {
   }
 
  private:
+  void note_beyond(uint32_t held_pages);
+
   std::atomic<uint32_t> next_{0};
   std::atomic<uint64_t> start_ns_{0}, signature_{0};
   std::atomic<uint32_t>* held_ = nullptr;  // mapped once
@@ -64,6 +68,7 @@ class Curve {
   uint64_t residue() const { return residue_; }
   // Most pages the rest of an iteration ever needed, its allocation `ordinal` included.
   uint64_t claim(uint32_t ordinal) const {
+    if (claim_.size() == Recorder::kCapacity) ordinal = std::min(ordinal, Recorder::kCapacity - 1);
     return ordinal < claim_.size() ? claim_[ordinal] : residue_;
   }
   void set(std::vector<uint32_t> held, std::vector<uint64_t> time_ns, uint64_t residue_pages,

@@ -50,6 +50,8 @@ class Device {
   virtual bool capturing(Stream) { return false; }
   // That capture fails, as where CUDA is asked to wait for its stream; no other one does.
   virtual void break_capture(Stream) {}
+  // The same, and it is over, if the calling thread began it: the stream is as it was before.
+  virtual void abandon_capture(Stream) {}
   // Whether the event became part of a capture that is over: it never passes.
   virtual bool spoilt(Event) { return false; }
   virtual void forget_event(Event) {}

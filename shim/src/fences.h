@@ -44,8 +44,13 @@ class Fences {
   // The account allocates or uses memory on the stream. Once per stream at least.
   void add_stream(uint32_t account, Stream stream);
   // Before a stream is destroyed: marks what it has been given, for every account that uses it, and
-  // does not touch it again. Another stream may come to have the same handle.
+  // does not touch it again. Another stream may come to have the same handle. A capture of it is
+  // given up.
   void remove_stream(Stream stream);
+  // The same where only this account no longer uses it.
+  void remove_stream(Stream stream, uint32_t account);
+  // Those of the account's streams, by the thread that began them.
+  void abandon_captures(uint32_t account);
   std::vector<Stream> streams(uint32_t account);
 
   // The batch that memory freed now belongs to; 0 where nothing is asynchronous.
@@ -122,6 +127,8 @@ class Fences {
   };
 
   bool capturing(const Account& a) const;
+  void remove_locked(Account& a, Stream stream);
+  void finish_before_capture(Account& a, Stream stream);
   void count_events(Account& a, uint64_t n);
   void close_locked(Account& a);
   void record(Account& a, Closed& closed, Stream s);

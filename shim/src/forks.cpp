@@ -152,7 +152,8 @@ bool Governor::park_all_but(uint32_t id, std::chrono::steady_clock::time_point u
 // Who forks all the time lets them go on now and then.
 void Governor::unpark_others(uint32_t id) {
   Lock lock(mutex_);
-  if (parked_for_ != id || --forks_ > 0) return;
+  // What a signal raises may have come before the fork was counted.
+  if (parked_for_ != id || forks_ == 0 || --forks_ > 0) return;
   uint64_t now = now_ns();
   if (now - parked_since_ns_ >= static_cast<uint64_t>(longest_forks.count())) {
     end_park();

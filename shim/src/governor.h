@@ -162,6 +162,8 @@ class Governor : private Judge {
   void unpark_others(uint32_t id);
   std::chrono::nanoseconds between_forks = std::chrono::milliseconds(5);  // set before any
   std::chrono::nanoseconds longest_forks = std::chrono::milliseconds(250);
+  // Of who has a lock in hand that others may want, for memory.
+  static constexpr std::chrono::nanoseconds longest_with_lock = std::chrono::seconds(2);
   std::chrono::nanoseconds longest_hold = std::chrono::seconds(1);  // of a thread that has woken
 
   // Whether the calling thread is one that has entered for the account. Others (torch's own, or an
@@ -177,6 +179,7 @@ class Governor : private Judge {
   // start is planned until `end_ns`. `next_look`: when that is; kNotPredicted if none is.
   void look_at_doors();
   void look_at_doors_until(uint64_t end_ns);
+  using Judge::longest_computing;
   using Judge::next_look;
   // `unhindered`: and none of the job's threads waits here.
   bool iterating_past_profile(uint32_t id, bool unhindered);

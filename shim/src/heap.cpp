@@ -101,7 +101,9 @@ __attribute__((always_inline)) inline Heap::Allocation Heap::try_allocate(uint64
 // What was taken in vain has been given up each time. The account's own capture does not end while
 // this thread waits here.
 Heap::Allocation Heap::allocate_after_capture(uint64_t bytes, bool no_wait, bool persistent) {
-  auto end = std::chrono::steady_clock::now() + governor_->fences().longest_capture;
+  auto longest = governor_->fences().longest_capture;
+  if (no_wait) longest = std::min(longest, Governor::longest_with_lock);
+  auto end = std::chrono::steady_clock::now() + longest;
   ++counts_.cpu_waits;
   for (;;) {
     {

@@ -1,6 +1,7 @@
 // Whether a step may be taken now: the safety check applied to accounts, doors and set-ups.
 #include <algorithm>
 
+#include "clock.h"
 #include "governor.h"
 #include "safety.h"
 
@@ -143,12 +144,30 @@ Judge::Judged Judge::judge_set_up(const Account& a, uint64_t n, uint64_t waited_
   return {Verdict::kWait, {room ? kClaims : kResidues, largest_other(a)}};
 }
 
+// Whether the job computes between its iterations, or before its first one, with memory in hand.
+bool Judge::computes_outside(const Account& a) const {
+  return a.id && a.live_job() && !a.open && !a.saved && a.held > 0 && a.waiting_threads == 0 &&
+         !stands_still(a);
+}
+
+// Since when none of the others does so, of those that have made or freed a block within
+// longest_computing; no less than `since_ns`, when the job began to wait.
+uint64_t Judge::hopes_until(const Account& a, uint64_t since_ns) const {
+  uint64_t last = since_ns;
+  auto patience = static_cast<uint64_t>(longest_computing.count());
+  for (const Account& o : accounts())
+    if (o.id && o.id != a.id && o.live_job())
+      last = std::max(last, std::min(o.computed_ns, std::max(o.moved_ns, since_ns) + patience));
+  return last;
+}
+
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
-// be copied out when they are at their doors.
+// be copied out when they are at their doors. Who computes has yet to come there.
 Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
-  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), now = now_ns();
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  if (!others_live(a) || !fits_alone || waited_ns >= kLeaveNs) return {Verdict::kImpossible};
+  bool hopes = now < hopes_until(a, now - waited_ns) + kLeaveNs;
+  if (!others_live(a) || !fits_alone || !hopes) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
 }
 

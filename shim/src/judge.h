@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@
 namespace gpushare {
 
 class Judge : protected Books {
+ public:
+  // A job may compute in no iteration, and make and free no block, for so long before one in its
+  // iteration is refused what it keeps: the two may wait for each other. To be set before any.
+  std::chrono::nanoseconds longest_computing = std::chrono::minutes(10);
+
  protected:
   using Books::Books;
 
@@ -44,11 +50,15 @@ class Judge : protected Books {
   // The same, asked by each of those who wait about each other one: found once in a moment.
   bool has_place_now(Waiter& w) const;
   bool others_measured(const Account& a) const;
+  bool computes_outside(const Account& a) const;
+  uint64_t waited_for(const Waiter& w) const;
+  uint64_t hopes_until(const Account& a, uint64_t since_ns) const;
   Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
   Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) const;
   // Of the other jobs, among those in an iteration if there is one, who holds most.
   uint32_t largest_other(const Account& a) const;
   uint64_t others_hold(const Account& a) const;  // pages of other jobs
+  const char* why_nothing_left() const;
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   uint64_t predicted_memory_wait(const Account& a, uint64_t n) const;
 
@@ -102,8 +112,8 @@ class Judge : protected Books {
   bool can_leave(const Account& a) const;
   bool may_leave(const Waiter& w) const;
   bool would_help(const Waiter& w, uint64_t more) const;
-  uint64_t could_leave_for(const Waiter& w) const;
-  bool helps(const Waiter& w, bool with_others, bool only_for_room) const;
+  uint64_t could_leave() const;
+  bool helps(const Waiter& w, uint64_t all, bool only_for_room) const;
   Waiter* find_leaver(bool only_for_room) const;
   bool has_waiter(const Account& a) const;
   bool wakes_away(const Account& a) const;

@@ -58,7 +58,8 @@ Frame Pool::choose_idle(uint32_t account, Stream stream) const {
     if (passed(last)) {
       if (last.account != account) return f;
       if (own == kNoFrame) own = f;
-    } else if (marked == kNoFrame && fences_->closed(last.account, last.batch)) {
+    } else if (marked == kNoFrame && fences_->closed(last.account, last.batch) &&
+               (!on_cpu || fences_->settles(last.account, last.batch))) {
       marked = f;
     }
   }

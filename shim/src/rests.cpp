@@ -187,6 +187,7 @@ void Governor::note_moves(Account& a, uint64_t now) {
   uint64_t blocks = a.allocations + a.frees;
   bool moved = std::exchange(a.blocks_seen, blocks) != blocks;
   if (moved || a.moved_ns == 0 || a.saved || a.waiting_threads > 0) a.moved_ns = now;
+  if (computes_outside(a)) a.computed_ns = now;
 }
 
 // Whether the waiter would go on if `a` left, that has been asleep for long. A door may be shut

@@ -173,13 +173,23 @@ void Runtime::end_stream(Stream stream) {
   }
   if (!governor_.asynchronous() || stream == 0) return;
   governor_.fences().remove_stream(stream);
+  end_heaps(stream, [](uint32_t) { return true; });
+}
+
+void Runtime::leave_stream(uint32_t account, Stream stream) {
+  if (!governor_.asynchronous() || stream == 0) return;
+  governor_.fences().remove_stream(stream, account);
+  end_heaps(stream, [=](uint32_t of) { return of == account; });
+}
+
+void Runtime::end_heaps(Stream stream, const std::function<bool(uint32_t)>& of_account) {
   std::lock_guard lock(heaps_mutex_);
   // Another stream may come to have the same handle, and would take the heaps for its own.
   heaps_version_.store(next_version(), std::memory_order_release);
   for (auto it = heaps_.begin(); it != heaps_.end();) {
     auto here = it++;
     auto [account, arena, of] = here->first;
-    if (of != stream || arena) continue;
+    if (of != stream || arena || !of_account(account)) continue;
     here->second->end_stream();
     here->second->trim();
     ended_.push_back(std::move(here->second));
@@ -189,8 +199,10 @@ void Runtime::end_stream(Stream stream) {
 
 void Runtime::begin_capture(uint32_t account) {
   governor_.account(account).captures.fetch_add(1);
-  // What was freed until now can leave while the capture is under way.
-  governor_.fences().close(account);
+  // What was freed until now can leave while the capture is under way; and what was issued has its
+  // events, should a stream be gone before that ends.
+  Fences& fences = governor_.fences();
+  fences.settles(account, fences.open(account));
 }
 
 void Runtime::end_capture(uint32_t account) {
@@ -251,8 +263,13 @@ void Runtime::end_job(uint32_t account) {
   governor_.end_job(account);
   governor_.account(account).captures = 0;  // one that failed may not have been ended
   for (uint32_t arena : arenas(account)) end_arena(account, arena);
+  governor_.fences().abandon_captures(account);  // the thread that ends it captures most of them
   // Its streams are about to go. What lives on is used by others at their own risk.
-  for (Stream stream : governor_.fences().streams(account)) end_stream(stream);
+  for (Stream stream : governor_.fences().streams(account))
+    if (account_of(stream) == account)
+      end_stream(stream);
+    else
+      leave_stream(account, stream);
   trim(account);
 }
 

@@ -2,6 +2,7 @@
 // never destroyed: tensors outlive everything at exit.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,9 @@ class Runtime {
   uint64_t block_bytes(const void* address);
 
  private:
+  // The account no longer uses a stream that goes on.
+  void leave_stream(uint32_t account, Stream stream);
+  void end_heaps(Stream stream, const std::function<bool(uint32_t)>& of_account);
   Heap& heap(uint32_t account, Stream stream, uint32_t arena);
   Heap& find_heap(uint32_t account, Stream stream, uint32_t arena);
   std::set<uint32_t> arenas(uint32_t account);

@@ -27,9 +27,10 @@ void Telemetry::event(uint32_t account, EventKind kind, uint64_t value, uint64_t
   uint64_t rings = (kHeaderBytes + kAccounts * kSlotBytes) / 8;
   uint64_t* entry = words_ + rings + (account * kRingEntries + head % kRingEntries) * 4;
   store(entry, 0);  // a reader that sees 0, or another number than it expects, skips the entry
-  store(entry + 1, time_ns);
-  store(entry + 2, kind);
-  store(entry + 3, value);
+  // None of these may be seen before that.
+  __atomic_store_n(entry + 1, time_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(entry + 2, uint64_t{kind}, __ATOMIC_RELEASE);
+  __atomic_store_n(entry + 3, value, __ATOMIC_RELEASE);
   __atomic_store_n(entry, head + 1, __ATOMIC_RELEASE);
   slot(account, kRingHead, head + 1);
 }

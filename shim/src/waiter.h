@@ -14,6 +14,7 @@ struct Waiter {
   uint32_t id;
   uint64_t pages;  // 0: at the door
   uint64_t since_ns;
+  uint64_t copying_before_ns = 0;        // all that had been copied out and back until then
   uint64_t granted_ns = 0;               // or when the free began that made room for it
   uint64_t woken_ns = 0;                 // its thread runs again, and goes for the GIL
   uint64_t starts_seen[kAccounts] = {};  // starts of others since this one asked

@@ -15,9 +15,14 @@ constexpr uint64_t kWedgeNs = 1000000000;    // every open iteration waits and n
 constexpr uint64_t kSureWedgeNs = 30000000;  // and there is no thread that could free anything
 constexpr uint64_t kHopeNs = 10000000000;    // and there is one: no job is refused memory before
 constexpr uint64_t kNotCountedOnNs = 5000000000;  // asleep for so long: it may never wake
-constexpr uint64_t kPatienceNs = 2000000000;      // with a lock in hand that others may wait for
 constexpr uint32_t kPlannedDoors = 4;  // the first ones: a plan takes time under the lock
 }  // namespace
+
+// Not counted is what others were copied out and back meanwhile: nobody could give anything then.
+uint64_t Judge::waited_for(const Waiter& w) const {
+  uint64_t waited = now_ns() - w.since_ns, copied = copying_ns_ - w.copying_before_ns;
+  return waited - std::min(waited, copied);
+}
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
                                Lock& lock) {
@@ -32,6 +37,7 @@ void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t by
 void Governor::begin_memory_wait(Waiter& w, Shut shut) {
   Account& a = accounts_[w.id];
   if (a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
+  w.copying_before_ns = copying_ns_;
   w.reasons.begin(w.since_ns, shut);
   if (decisions_.on() && shut.why == kClaims) w.predicted_ns = predicted_memory_wait(a, w.pages);
   w.before = static_cast<State>(telemetry_->slot(a.id, kState));
@@ -110,9 +116,11 @@ void Governor::sleep(Waiter& w, Lock& lock) {
     GilReleased released;
     lock.lock();
     auto done = [&] { return w.done; };
-    if (!w.no_wait) {
-      w.wake.wait(lock, done);
-    } else if (!w.wake.wait_for(lock, std::chrono::nanoseconds(kPatienceNs), done)) {
+    auto patience = static_cast<uint64_t>(longest_with_lock.count());
+    if (!w.no_wait) w.wake.wait(lock, done);
+    for (uint64_t waited; !w.done && (waited = waited_for(w)) < patience;)
+      w.wake.wait_for(lock, std::chrono::nanoseconds(patience - waited), done);
+    if (!w.done) {
       memory_waiters_.remove(&w);
       w.refused = true;
       release(w);
@@ -140,12 +148,12 @@ void Governor::pump(bool for_permits) {
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
-    // While another job forks, whoever waits stays where it is: it can't hold a lock there. Who was
-    // copied out comes back with the sampler.
-    bool parked = a.saved || (parked_by_another(a) && !a.cancelled);
+    // While another job forks, whoever waits stays where it is, but for who has a lock in hand. Who
+    // was copied out comes back with the sampler.
+    bool parked = a.saved || (parked_by_another(a) && !a.cancelled && !w.no_wait);
     Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
-    Judged judged = parked ? Judged{Verdict::kWait, away}
-                           : decide(a, w.pages, w.no_wait, now_ns() - w.since_ns);
+    Judged judged =
+        parked ? Judged{Verdict::kWait, away} : decide(a, w.pages, w.no_wait, waited_for(w));
     if (judged.verdict == Verdict::kWait) {
       w.reasons.note(judged.shut, now_ns);
       ++it;
@@ -182,6 +190,17 @@ void Governor::pump(bool for_permits) {
   }
 }
 
+// Why nothing was copied out that might have been, if that was tried of late.
+const char* Judge::why_nothing_left() const {
+  auto failed = [now = now_ns()](const Account& a) {
+    return a.live_job() && a.copy_failed_ns && now - a.copy_failed_ns < 2 * kHopeNs;
+  };
+  if (std::ranges::none_of(accounts(), failed)) return "";
+  return device_->asynchronous()
+             ? " What jobs keep could not be copied out: the machine has too little memory left."
+             : " What jobs keep could not be copied out: is there room in $TMPDIR?";
+}
+
 std::string Judge::figures(const Account& a, uint64_t n, uint64_t bytes) const {
   double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
   uint64_t held = a.held.load(std::memory_order_relaxed);
@@ -195,14 +214,15 @@ std::string Judge::figures(const Account& a, uint64_t n, uint64_t bytes) const {
              static_cast<double>(held) / mib, static_cast<double>(a.limit) / mib);
     return text;
   }
-  char text[400];
+  char text[500];
   snprintf(text, sizeof text,
            "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
            "MiB, the other jobs %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, "
-           "or make the batch smaller.",
+           "or make the batch smaller.%s",
            static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
            static_cast<double>(held) / mib, static_cast<double>(others_hold(a)) / mib,
-           static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib);
+           static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib,
+           why_nothing_left());
   return text;
 }
 
@@ -214,7 +234,7 @@ uint64_t Judge::others_hold(const Account& a) const {
 // `n` pages more than it holds are what the job can't go on without.
 void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock, bool interrupted) {
   uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
-  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
+  uint64_t shared = a.id ? accounts_[0].held.load(std::memory_order_relaxed) : 0;
   interrupted |= a.cancelled;
   bool own_limit = held + n > a.limit;  // tells nothing of what the job needs
   bool alone = !own_limit && held + n + shared > budget_;
@@ -300,7 +320,12 @@ void Governor::resolve_wedge() {
     if (left) wedged_since_ns_ = 0;
     return;
   }
-  if (!left && !all_threads_wait(false) && quiet < kHopeNs) return;
+  if (!left && !all_threads_wait(false)) {
+    uint64_t last = std::max(wedged_since_ns_, last_free_ns_);
+    if (victim)
+      last = std::max(last, hopes_until(accounts_[victim->id], now - waited_for(*victim)));
+    if (now < last + kHopeNs) return;
+  }
   wedged_since_ns_ = 0;
   if (left || (!victim && in_iterations)) return;
   for (Waiter* w : door_waiters_)

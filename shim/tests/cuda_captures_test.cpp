@@ -1,6 +1,8 @@
 // Captures of CUDA graphs that begin where memory is just being fenced, and those of others that
 // the legacy stream would spoil: no capture is spoilt, and what was freed is there again once it
 // ends.
+#include <thread>
+
 #include "given_up.h"
 
 namespace {
@@ -94,6 +96,27 @@ void its_stream_is_gone_when_it_has_ended(const Driver& driver, uint64_t seed) {
   second_job_goes_on(w);
 }
 
+// A job ends with a capture under way, of the thread that ends it or of another one, or its stream
+// is taken from it: nobody waits for what is captured, and all do for what came before.
+void its_stream_goes_while_it_is_captured(const Driver& driver, uint64_t seed, bool by_another) {
+  World w(driver, seed);
+  PageIndex first = w.take(1, kPages);
+  write(w.streams[0], w.g.pool().address(first), kPages * kPage, 11);
+  CHECK(w.g.fences().settles(1, w.g.fences().open(1)));  // as where a capture begins
+  std::thread([&] { by_another ? w.begin_capture(1) : void(); }).join();
+  if (!by_another) w.begin_capture(1);
+  w.unhold(1, first, kPages, true);
+  w.g.fences().abandon_captures(1);
+  CHECK(w.device.capturing(w.handles[0]) == by_another);
+  w.g.fences().remove_stream(w.handles[0]);
+  w.g.forget_stream(w.handles[0]);
+  second_job_goes_on(w);
+  Batch last = w.g.fences().open(1);
+  CHECK(w.g.fences().settles(1, last));
+  w.g.tick();
+  CHECK(w.g.fences().passed(1, last));
+}
+
 // The legacy stream comes after blocking ones, so nothing may be recorded on it meanwhile.
 void what_is_freed_on_the_legacy_stream_waits(const Driver& driver, uint64_t seed) {
   World w(driver, seed);
@@ -123,6 +146,8 @@ int main() {
     it_is_over_at_the_next_look(hooked, seed);
     its_stream_is_gone_when_it_has_ended(hooked, seed);
     what_is_freed_on_the_legacy_stream_waits(hooked, seed);
+    for (bool by_another : {false, true})
+      its_stream_goes_while_it_is_captured(hooked, seed, by_another);
   }
   printf("cuda captures: ok\n");
 }

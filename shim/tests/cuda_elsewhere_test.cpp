@@ -37,6 +37,7 @@ class Machine {
     fake_cuda_counters counters = fake_cuda_read_counters();
     CHECK(counters.wrong_reads == 0 && counters.misuses == 0);
   }
+  Runtime& runtime() { return runtime_; }
   void* take(int of, uint64_t bytes = kBytes) {
     return runtime_.allocate(bytes, kJob, number(streams_[of]), false, 0);
   }
@@ -129,6 +130,38 @@ void what_a_gone_stream_had_is_free_before_its_batch(const Driver& driver) {
   CHECK(m.noted() == 1 && m.freed() == 1);
 }
 
+// Nobody's stream, that two jobs use: it is the first one's still when the second one has ended.
+void a_stream_of_nobody_outlives_a_job(const Driver& driver) {
+  Machine m(driver);
+  CUstream nobodys = nullptr;
+  driver.check(driver.cuStreamCreate(&nobodys, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  Runtime& runtime = m.runtime();
+  uint32_t second = static_cast<uint32_t>(runtime.governor().begin_job(1));
+  auto write = [&](void* block, uint64_t tag) {
+    CHECK(fake_cuda_launch_write(nobodys, reinterpret_cast<uint64_t>(block), kPage, tag) == 0);
+    return block;
+  };
+  auto take = [&](uint32_t job) {
+    return write(runtime.allocate(kBytes, job, reinterpret_cast<Stream>(nobodys), false, 0), job);
+  };
+  void *first = take(kJob), *of_second = take(second);
+  m.give(of_second);
+  runtime.end_job(second);
+  fake_cuda_run_all();
+  CHECK(fake_cuda_hold(nobodys, true) == 0);
+  write(first, 7);
+  Fences& fences = runtime.governor().fences();
+  Batch batch = fences.open(kJob);
+  m.give(first);
+  m.close_batch();
+  fences.poll(kJob);
+  CHECK(!fences.passed(kJob, batch));
+  CHECK(fake_cuda_hold(nobodys, false) == 0);
+  fake_cuda_run_all();
+  fences.poll(kJob);
+  CHECK(fences.passed(kJob, batch));
+}
+
 // One that is used elsewhere once more when it comes to be looked at is another one.
 void an_address_may_be_used_elsewhere_again(const Driver& driver) {
   Machine m(driver);
@@ -159,5 +192,6 @@ int main() {
   a_batch_is_free_after_those_before_it(driver);
   what_a_gone_stream_had_is_free_before_its_batch(driver);
   an_address_may_be_used_elsewhere_again(driver);
+  a_stream_of_nobody_outlives_a_job(driver);
   puts("elsewhere: ok");
 }

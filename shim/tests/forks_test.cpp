@@ -47,6 +47,48 @@ void two_forks_of_a_job_at_once() {
   while (w.governor.forking()) std::this_thread::yield();
 }
 
+// What a signal raises may end a fork before it was counted.
+void a_fork_that_was_not_counted_ends_no_other() {
+  World w(Policy::kZico, 64);
+  w.governor.between_forks = std::chrono::hours(1);
+  w.governor.begin_job(0);
+  CHECK(w.governor.park_others(1, 5000000000));
+  for (int n = 0; n < 2; ++n) w.governor.unpark_others(1);
+  w.governor.between_forks = milliseconds(5);
+  CHECK(w.governor.park_others(1, 5000000000));
+  w.governor.unpark_others(1);
+  for (int n = 0; n < 5000 && w.governor.forking(); ++n)
+    std::this_thread::sleep_for(milliseconds(1));
+  CHECK(!w.governor.forking());
+}
+
+// It has a lock in hand that the one that forks may want: it goes on once there is room.
+void who_has_a_lock_is_given_memory_while_another_forks() {
+  World w(Policy::kZico, 40);
+  for (int i = 0; i < 3; ++i) w.governor.begin_job(0);
+  Job keeper{w, 3};
+  while (keeper.pages.size() < 30) keeper.take();
+  std::atomic<bool> refused{false}, over{false};
+  std::thread waits([&] {
+    w.governor.thread_enters(2);
+    try {
+      w.governor.charge(2, 20, true, 20 * kPage);
+      w.governor.uncharge(2, 20);
+    } catch (const OutOfMemory&) {
+      refused = true;
+    }
+    over = true;
+    w.governor.thread_leaves(2);
+  });
+  while (w.telemetry.slot(2, kState) != kWaitingForMemory) std::this_thread::yield();
+  CHECK(w.governor.park_others(1, 5000000000));
+  while (!keeper.pages.empty()) keeper.give();
+  waits.join();
+  CHECK(over && !refused && w.governor.forking());
+  w.governor.unpark_others(1);
+  for (uint32_t id : {1u, 2u, 3u}) w.governor.end_job(id);
+}
+
 // Another one that computes all the time.
 struct Beside {
   World& w;
@@ -557,6 +599,8 @@ int main() {
   for (Policy policy : {Policy::kZico, Policy::kUnmanaged, Policy::kTemporal})
     a_fork_parks_the_others(policy);
   two_forks_of_a_job_at_once();
+  a_fork_that_was_not_counted_ends_no_other();
+  who_has_a_lock_is_given_memory_while_another_forks();
   for (int how : {0, 1, 2}) forks_one_after_the_other_stop_the_others_once(how);
   another_one_may_fork_at_once();
   who_forks_all_the_time_lets_the_others_go_on();

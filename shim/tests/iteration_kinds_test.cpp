@@ -419,6 +419,21 @@ void there_are_never_more_than_a_few() {
   CHECK(most >= 10 + 20 * 39 - 30);  // who joined left its bytes
 }
 
+// Its peak comes behind the last allocation that is recorded.
+void what_is_beyond_the_record_is_claimed() {
+  constexpr Shape kEndless{kPeak, 4096, 2 * Recorder::kCapacity + 1000};
+  Job job;
+  for (int n = 0; n < 3; ++n) job.iterate(kEndless);
+  job.begin();
+  job.allocate(kEndless, 0, Recorder::kCapacity - 1);
+  CHECK(job.claim() >= kPeak && job.claim() < Job::kAll);
+  job.allocate(kEndless, Recorder::kCapacity - 1, Recorder::kCapacity + 400);
+  CHECK(job.claim() >= kPeak && job.claim() < Job::kAll);
+  job.allocate(kEndless, Recorder::kCapacity + 400, kEndless.allocations);
+  job.end();
+  CHECK(job.kinds.count() == 1);
+}
+
 }  // namespace
 
 int main() {
@@ -445,5 +460,6 @@ int main() {
   what_is_short_behind_an_iteration_is_a_part_of_it();
   a_profiled_kind_that_is_gone_hands_its_measure_on();
   there_are_never_more_than_a_few();
+  what_is_beyond_the_record_is_claimed();
   puts("iteration kinds: ok");
 }

@@ -291,6 +291,111 @@ void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Job 1 computes in no iteration, with what job 2 lacks in its own.
+struct Computing {
+  World w{Policy::kZico, 40};
+  std::vector<WritingJob> jobs = begun(w, 2);
+  std::atomic<bool> refused{false}, over{false};
+  std::thread second;
+
+  void begin() {
+    while (jobs[0].pages.size() < 20) jobs[0].take();
+    second = std::thread([&] {
+      w.governor.mark(2), w.governor.pass_door(2);
+      try {
+        while (jobs[1].pages.size() < 30) jobs[1].take();
+      } catch (const OutOfMemory&) {
+        refused = true;
+      }
+      jobs[1].end();
+      over = true;
+    });
+  }
+  void end() {
+    jobs[0].end();
+    second.join();
+    CHECK_EMPTY(w.governor.check());
+  }
+};
+
+void what_a_job_that_computes_keeps_is_waited_for() {
+  Computing c;
+  c.begin();
+  std::this_thread::sleep_for(kHope);
+  CHECK(!c.over && c.w.telemetry.slot(2, kState) == kWaitingForMemory);
+  c.end();
+  CHECK(!c.refused && c.w.telemetry.slot(2, kOomCount) == 0);
+}
+
+// It begins to wait at its door: what it keeps leaves then, however long that took.
+void who_has_computed_for_long_makes_way_at_its_door() {
+  Computing c;
+  c.begin();
+  std::this_thread::sleep_for(kHope);
+  c.w.governor.mark(1), c.w.governor.pass_door(1);
+  c.end();
+  CHECK(!c.refused && c.w.telemetry.slot(1, kCopiesOut) == 1);
+}
+
+// But not for ever, if it makes no block: it may be waiting for job 2.
+void who_computes_for_too_long_is_not_waited_for() {
+  Computing c;
+  c.w.governor.longest_computing = milliseconds(100);
+  c.begin();
+  std::this_thread::sleep_for(kHope);
+  CHECK(c.over && c.refused);
+  c.end();
+  CHECK(c.w.telemetry.slot(1, kCopiesOut) == 0);
+}
+
+// The first page to be copied out takes as long as a large job does.
+struct SlowDevice final : Device {
+  HostDevice host;
+  std::atomic<bool> slow{true};
+
+  char* reserve(size_t bytes, size_t page) override { return host.reserve(bytes, page); }
+  void unmap(char* address) override { host.unmap(address); }
+  bool copy_out(char* address, size_t bytes) override {
+    if (slow.exchange(false)) std::this_thread::sleep_for(kHope);
+    return host.copy_out(address, bytes);
+  }
+  void take_away(char* address, size_t bytes) override { host.take_away(address, bytes); }
+  bool bring_back(char* address, size_t bytes) override { return host.bring_back(address, bytes); }
+  void forget(char* address, size_t bytes) override { host.forget(address, bytes); }
+};
+
+// Two must leave for the third: what the first one takes to be copied out is no reason to refuse.
+void what_is_copied_out_is_waited_for() {
+  SlowDevice device;
+  World w(Policy::kZico, 32, true, &device);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  std::atomic<bool> refused{false};
+  for (uint32_t i : {1u, 2u})
+    while (jobs[i].pages.size() < 10) jobs[i].take();
+  w.governor.mark(1), w.governor.pass_door(1);
+  while (jobs[0].pages.size() < 10) jobs[0].take();
+  std::vector<std::thread> threads;
+  for (uint32_t i : {1u, 2u})
+    threads.emplace_back([&, i] {
+      w.governor.mark(i + 1), w.governor.pass_door(i + 1);
+      jobs[i].end();
+    });
+  until([&] {
+    return w.telemetry.slot(2, kState) == kAtDoor && w.telemetry.slot(3, kState) == kAtDoor;
+  });
+  try {
+    w.governor.charge(1, 18, false, 18 * kPage);
+    w.governor.uncharge(1, 18);
+  } catch (const OutOfMemory&) {
+    refused = true;
+  }
+  CHECK(!refused && !device.slow);
+  CHECK(w.telemetry.slot(2, kCopiesOut) + w.telemetry.slot(3, kCopiesOut) == 2);
+  jobs[0].end();
+  for (auto& t : threads) t.join();
+  CHECK_EMPTY(w.governor.check());
+}
+
 }  // namespace
 
 int main() {
@@ -300,7 +405,10 @@ int main() {
         who_sets_up, who_has_a_lock_that_is_known, who_has_woken_and_waits_is_not_iterating,
         who_does_something_stays, who_sleeps_beside_an_iteration_that_goes_on_stays,
         who_sleeps_beside_a_claim_that_is_given_back_stays,
-        who_waits_at_its_door_stays_for_a_set_up_beside_others})
+        who_waits_at_its_door_stays_for_a_set_up_beside_others,
+        what_a_job_that_computes_keeps_is_waited_for,
+        who_has_computed_for_long_makes_way_at_its_door,
+        who_computes_for_too_long_is_not_waited_for, what_is_copied_out_is_waited_for})
     threads.emplace_back(test);
   for (auto& t : threads) t.join();
   printf("sleepers: ok\n");

@@ -23,8 +23,9 @@ struct World {
   Governor governor;
   std::atomic<bool> ending{false};
   std::thread ticker;
-  World(Policy policy, uint64_t budget, bool ticks = true)
-      : governor(&device, policy, kPage, budget, budget * 16, &telemetry), ticker([this, ticks] {
+  World(Policy policy, uint64_t budget, bool ticks = true, Device* other = nullptr)
+      : governor(other ? other : &device, policy, kPage, budget, budget * 16, &telemetry),
+        ticker([this, ticks] {
           while (ticks && !ending) {
             std::this_thread::sleep_for(milliseconds(5));
             governor.tick();

@@ -96,15 +96,36 @@ finally:
 """
 
 
-def test_a_job_that_does_not_fit_beside_another_is_told_so(gpushare: Run, tmp_path: Path) -> None:
-    (tmp_path / "keeper.py").write_text(KEEPER.format(until="sum(range(10000))"))
+def test_a_job_that_does_not_fit_beside_another_is_told_so(
+    gpushare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # nothing can be copied out
+    (tmp_path / "keeper.py").write_text(KEEPER.format(until="time.sleep(20)"))
     (tmp_path / "comer.py").write_text(COMER)
     done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
     assert done.returncode == 3, done.stdout + done.stderr
     assert re.search(r"beside the 6\d\.\d MiB that the other jobs keep", done.stdout)
     assert "and the budget is 120.0 MiB" in done.stdout
+    (told,) = (tmp_path / "state").rglob("comer.err")
+    assert "could not be copied out: is there room in $TMPDIR?" in told.read_text()
     states = [j["status"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]]
     assert states == ["ok", "refused"]
+
+
+def test_a_job_that_computes_is_waited_for(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "keeper.py").write_text(
+        "import pathlib, time, torch\n"
+        "kept = torch.zeros(60 << 18)\n"
+        'pathlib.Path("ready").touch()\n'
+        "end = time.monotonic() + 13\n"
+        "while time.monotonic() < end:\n"
+        "    sum(range(10000))\n"
+    )
+    (tmp_path / "comer.py").write_text(COMER)
+    done = gpushare("run", "keeper.py", "comer.py", "--budget", "120MiB", "--summary", "s.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    comer = json.loads((tmp_path / "s.json").read_text())["jobs"][1]
+    assert comer["longest_wait_s"] > 10
 
 
 def test_a_job_that_sleeps_makes_room_for_it(gpushare: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What torch's compiler remembers of code that jobs share: one script with other sizes, modules of torch."""
 
+import re
 from pathlib import Path
 
 from conftest import Run
@@ -49,7 +50,8 @@ def test_the_recompile_limit_is_each_jobs_own(gpushare: Run, tmp_path: Path) -> 
     done = gpushare("run", "models.py few", "models.py few", "models.py more", "--log-dir", "logs")
     assert done.returncode == 0, done.stderr
     told = [(tmp_path / "logs" / f"models{n}.err").read_text() for n in ("", "-2", "-3")]
-    assert told[:2] == ["", ""]
+    slow = r".*Guards may run slower on Python 3\.13\.0.*\n.*\n"
+    assert [re.sub(slow, "", text) for text in told[:2]] == ["", ""]
     assert "torch._dynamo hit config.recompile_limit (1)" in told[2]
 
 

@@ -183,6 +183,14 @@ void CudaDevice::break_capture(Stream stream) {
   call->cuStreamSynchronize(stream_of(stream));
 }
 
+// What is broken has no graph that would have to be destroyed.
+void CudaDevice::abandon_capture(Stream stream) {
+  break_capture(stream);
+  CUgraph none = nullptr;
+  Call call(*this);
+  call->cuStreamEndCapture(stream_of(stream), &none);
+}
+
 bool CudaDevice::spoilt(Event event) {
   if (event == 0 || event == kNever) return false;
   Call call(*this);

@@ -39,6 +39,7 @@ class CudaDevice final : public Device {
   Event record(Stream stream) override;
   bool capturing(Stream stream) override;
   void break_capture(Stream stream) override;
+  void abandon_capture(Stream stream) override;
   bool spoilt(Event event) override;
   void forget_event(Event event) override;
   bool passed(Event event) override;

@@ -9,6 +9,7 @@ import pathlib
 import sys
 import threading
 import time
+import warnings
 
 import states
 
@@ -57,6 +58,8 @@ def main():
         show("program", states.program_output(state))
     if state.child:
         sys.stdout.flush()
+        # Python 3.12 says so where the process has threads: alone it counts those of libraries.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         pid = os.fork()
         if pid == 0:
             show("fork", state.get())
