@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
@@ -67,12 +68,17 @@ split_option = click.option(
 
 
 def check_platform() -> None:
-    """The shim needs Linux and glibc.
+    """The shim needs Linux and glibc, and jobs that share an interpreter need its lock.
 
     :raises UsageError: elsewhere, or where the shim was not built.
     """
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise UsageError(f"gpushare needs Linux with glibc, but this is {platform.platform()}")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise UsageError(
+            f"gpushare needs a python with a global interpreter lock, but {sys.executable} is built without: use the "
+            "usual build of python 3.11 to 3.13"
+        )
     if not library.library_path().exists():
         raise UsageError(
             f"the shim is not built: {library.library_path()} is missing; install gpushare again by pip install"
