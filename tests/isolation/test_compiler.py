@@ -151,3 +151,43 @@ def test_back_ends_by_name(gpushare: Run, tmp_path: Path) -> None:
     done = gpushare("run", "registers.py one", "registers.py other")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "registers | one" in done.stdout and "registers-2 | other" in done.stdout
+
+
+SEQUENCE = """
+import pathlib, sys, time, torch
+after, mark = sys.argv[1:]
+while after != "-" and not pathlib.Path(after).exists():
+    time.sleep(0.01)
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * len(mark)
+
+torch.manual_seed(0)
+step = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), Scaled()), backend="eager")
+print(step(torch.ones(2, 4)).sum().item() / len(mark))
+time.sleep(0.3)
+import atexit
+atexit.register(pathlib.Path(mark).touch)
+"""
+
+
+def test_code_of_scripts_in_code_that_they_share(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """Two at once, and a third one when they have ended."""
+    (tmp_path / "sequence.py").write_text(SEQUENCE)
+    told = plain("sequence.py", "-", "x").stdout
+    (tmp_path / "x").unlink()
+    done = gpushare(
+        *(
+            "run",
+            "sequence.py - x",
+            "sequence.py - xx",
+            "sequence.py x xxx",
+            "--log-dir",
+            "logs",
+            "--budget",
+            "64MiB",
+        )
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / "logs" / f"sequence{n}.out").read_text() for n in ("", "-2", "-3")] == [told] * 3
