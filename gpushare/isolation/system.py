@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -103,11 +103,22 @@ def let_go_of_streams(job: context.JobContext) -> bool:
 def _without_frames() -> Iterator[None]:
     """From Python 3.13 on a stream that can't be closed says so; where the interpreter ends, from no line of code."""
     told = sys.unraisablehook
-    sys.unraisablehook = lambda a: told(_unraisable((a.exc_type, a.exc_value, None, a.err_msg, a.object)))
+    if _FROM_3_13:
+        sys.unraisablehook = partial(_tell_without_frame, told)
     try:
         yield
     finally:
-        sys.unraisablehook = told
+        if _FROM_3_13:
+            sys.unraisablehook = told
+
+
+def _tell_without_frame(tell: Callable[[Any], object], ignored: Any) -> None:
+    """Without the frame of ours that let go of the stream, if nothing else was under way."""
+    frames = ignored.exc_traceback
+    ours = frames is not None and frames.tb_next is None and frames.tb_frame.f_globals is globals()
+    if ours:
+        ignored = _unraisable((ignored.exc_type, ignored.exc_value, None, ignored.err_msg, ignored.object))
+    tell(ignored)
 
 
 def _flush(name: str, stream: Any) -> bool:
@@ -115,18 +126,25 @@ def _flush(name: str, stream: Any) -> bool:
         if stream is not None and not getattr(stream, "closed", False):
             stream.flush()
     except Exception as error:
-        if name == "stdout":
-            ignore(
-                error, *(("Exception ignored on flushing sys.stdout", None) if _FROM_3_13 else (None, stream))
-            )
+        if name == "stdout" and _FROM_3_13:
+            ignore(error, "Exception ignored on flushing sys.stdout", None)
+        elif name == "stdout":
+            ignore(error, None, stream)
         return False
     return True
+
+
+def _shown(culprit: object) -> str:
+    try:
+        return repr(culprit)
+    except Exception:  # of the script's own class
+        return object.__repr__(culprit)
 
 
 def ignore(error: BaseException, where: str | None, culprit: object) -> None:
     """Tell of an error that changes nothing, as the interpreter does. To be called by who has called the culprit."""
     if _FROM_3_13 and where and culprit is not None:
-        where, culprit = f"{where} {culprit!r}", None
+        where, culprit = f"{where} {_shown(culprit)}", None
     frames = error.__traceback__ and error.__traceback__.tb_next
     sys.unraisablehook(_unraisable((type(error), error, frames, where, culprit)))
 

@@ -34,11 +34,20 @@ def _wrappers(base: type) -> list[Any]:
     return [_words(vars(base)[name], _WRAPPED + 1) for name in _WRAPPERS]
 
 
+def _unseen() -> NativeError:
+    return NativeError(
+        f"python {sys.version.split()[0]} assigns to attributes where gpushare does not see it: what a script sets "
+        "on a class or module of a package, as `torch.load = ...`, holds for the other scripts too"
+    )
+
+
 def _give_own_wrappers(base: type) -> None:
     """From Python 3.13 on a module's are `object`'s, which refuse what has another function in its slot."""
     create = ctypes.pythonapi.PyDescr_NewWrapper
     create.restype, create.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p]
-    (names,) = gc.get_referents(vars(base))
+    names: Any = next(iter(gc.get_referents(vars(base))), None)
+    if not isinstance(names, dict):
+        raise _unseen()
     for name in _WRAPPERS:
         if name not in names:
             inherited = _words(getattr(base, name), _WRAPPED + 1)
@@ -54,10 +63,7 @@ def _slot(base: type) -> tuple[int, int]:
     functions = {words[_WRAPPED] for words in _wrappers(base)}
     slots = [i for i, word in enumerate(_words(base, _TYPE_WORDS)) if word in functions]
     if len(functions) != 1 or len(slots) != 1:
-        raise NativeError(
-            f"python {sys.version.split()[0]} assigns to attributes where gpushare does not see it: what a script sets "
-            "on a class or module of a package, as `torch.load = ...`, holds for the other scripts too"
-        )
+        raise _unseen()
     return slots[0], functions.pop()
 
 

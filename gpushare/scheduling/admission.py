@@ -25,6 +25,11 @@ class Need:
     residue_bytes: int
     peak_bytes: int
 
+    @property
+    def beyond_bytes(self) -> int:
+        """That an iteration holds at its peak beyond what is kept."""
+        return self.peak_bytes - self.residue_bytes
+
     @classmethod
     def of_curve(cls, held_bytes: Sequence[int], residue_bytes: int) -> Need:
         """What an iteration shows."""
@@ -52,7 +57,7 @@ E = TypeVar("E", bound=Entrant)
 def missing_bytes(newcomer: Need, others: Iterable[Need], room_bytes: int) -> int:
     """By how much the newcomer does not fit beside the others; nought or less if it does."""
     every = [newcomer, *others]
-    beyond = max(need.peak_bytes - need.residue_bytes for need in every)
+    beyond = max(need.beyond_bytes for need in every)
     return sum(need.residue_bytes for need in every) + beyond - room_bytes
 
 
@@ -81,12 +86,14 @@ def why_not_yet(name: str, newcomer: Need, others: Mapping[str, Need], room_byte
         return (
             f"{name} waits for another job to end: fewer jobs at once were found to do more than all that fit"
         )
-    keep = sum(need.residue_bytes for need in others.values())
-    keeps = "keeps" if len(others) == 1 else "keep"
+    every = {name: newcomer, **others}
+    keep = sum(need.residue_bytes for need in every.values())
+    largest = max(every, key=lambda one: every[one].beyond_bytes)
+    more, own = every[largest].beyond_bytes, newcomer.residue_bytes
     return (
-        f"{name} waits for another job to end: by its saved profile it needs {format_bytes(newcomer.peak_bytes)} and "
-        f"keeps {format_bytes(newcomer.residue_bytes)}; {', '.join(others)} {keeps} {format_bytes(keep)} between "
-        f"iterations, and the budget has {format_bytes(room_bytes)} for all"
+        f"{name} waits for another job to end: with it, which by its saved profile keeps {format_bytes(own)} between "
+        f"iterations, {', '.join(every)} would keep {format_bytes(keep)}, and {largest} needs {format_bytes(more)} "
+        f"more in one: {format_bytes(keep + more)}, where the budget has {format_bytes(room_bytes)} for all"
     )
 
 

@@ -114,7 +114,7 @@ struct Account {
   uint64_t stranded_since_ns = 0;             // without room for what was copied out; 0: it has
   bool abandoned = false;                     // for that; its threads wait for ever
   uint64_t blocks_seen = 0, moved_ns = 0;     // when it last made or freed a block, or waited here
-  uint64_t computed_ns = 0;                   // when it last did so in no iteration, with memory
+  uint64_t computed_ns = 0;  // when it was last seen to compute in no iteration, with memory
   PageUsage pages;
   uint64_t limit = UINT64_MAX;      // pages that it may hold
   uint64_t gil_wait_before_ns = 0;  // that its open iteration began

@@ -90,15 +90,24 @@ bool Governor::copy_out(Account& a) {
   return true;
 }
 
+// Nobody could look meanwhile who computes.
+void Governor::note_copying(uint64_t begun_ns) {
+  uint64_t took = now_ns() - begun_ns;
+  copying_ns_ += took;
+  for (uint32_t id = 1; id <= jobs_; ++id)
+    if (uint64_t& last = accounts_[id].computed_ns) last += took;
+}
+
 bool Governor::take_out(Account& a) {
   if (!send_away(a)) return false;
   uint64_t begun_ns = now_ns(), n = pool_.save(a.id);
-  copying_ns_ += now_ns() - begun_ns;
+  note_copying(begun_ns);
   if (n == 0) {
     a.copy_failed_ns = now_ns();
     come_back(a);
     return false;
   }
+  a.copy_failed_ns = 0;
   a.saved = n;
   a.lease = 0;
   most_saved_ = std::max(most_saved_, n);
@@ -179,7 +188,7 @@ bool Governor::try_return(Waiter& w) {
 void Governor::restore(Account& a, uint64_t more) {
   uint64_t begun_ns = now_ns();
   pool_.restore(a.id);
-  copying_ns_ += now_ns() - begun_ns;
+  note_copying(begun_ns);
   uint64_t n = std::exchange(a.saved, 0) + more, held = a.held.load(std::memory_order_relaxed);
   add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
   note_saved(a);

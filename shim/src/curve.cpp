@@ -32,7 +32,7 @@ void Recorder::note(uint64_t held_pages, uint64_t bytes) {
   // A sum, so that it does not matter which of two threads adds first.
   if (i < kFirst)
     signature_.fetch_add((bytes + 1) * (2 * i + 1) * 0x9E3779B97F4A7C15, std::memory_order_relaxed);
-  if (i >= kCapacity) return note_beyond(static_cast<uint32_t>(held_pages));
+  if (i >= kCapacity - 1) return note_beyond(static_cast<uint32_t>(held_pages));
   held_[i].store(static_cast<uint32_t>(held_pages), std::memory_order_relaxed);
   if (i >= kAllTimed && i % 64) return;
   uint64_t start = start_ns_.load(std::memory_order_relaxed), now = now_ns();

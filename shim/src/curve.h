@@ -25,6 +25,7 @@ class Recorder {
   bool reserve();
   void restart(uint64_t start_ns) {
     start_ns_.store(start_ns, std::memory_order_relaxed);
+    if (ordinal() >= kCapacity) held_[kCapacity - 1].store(0, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
     signature_.store(0, std::memory_order_relaxed);
   }

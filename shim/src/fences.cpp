@@ -31,40 +31,40 @@ void Fences::add_stream(uint32_t account, Stream stream) {
 
 void Fences::remove_stream(Stream stream) {
   if (!asynchronous_) return;
-  if (device_->capturing(stream)) device_->abandon_capture(stream);
+  abandon_capture(stream);
   for (uint32_t id = 0; id < of_.size(); ++id) remove_stream(stream, id);
 }
 
 void Fences::remove_stream(Stream stream, uint32_t account) {
   if (!asynchronous_) return;
+  bool captured = device_->capturing(stream);
   Account& a = of_[account];
+  if (captured) finish_before_capture(a, stream);
   std::lock_guard lock(a.mutex);
-  remove_locked(a, stream);
-}
-
-// Every batch waits for the mark from now on: memory that the stream used may be freed later.
-void Fences::remove_locked(Account& a, Stream stream) {
   std::erase_if(a.waited, [&](const auto& w) { return w.first == stream; });
   if (std::erase(a.streams, stream) == 0) return;
-  bool captured = device_->capturing(stream);
-  if (captured) finish_before_capture(a, stream);
   for (Closed& c : a.closed) {
     for (auto& [of, event] : c.events)
       if (of == stream) of = kGone;
     std::erase(c.late, stream);
   }
   if (captured) return;
+  // Every batch waits for the mark from now on: memory that the stream used may be freed later.
   a.removed.emplace_back(kGone, device_->record(stream));
   count_events(a, 1);
 }
 
 // A stream that another thread captures takes no mark. What goes there never runs; for what was
-// issued before, the last event is waited for, which was recorded when the capture began.
+// issued before, the last event is waited for: where torch captures, Runtime::begin_capture has had
+// it recorded. Others may free and poll meanwhile.
 void Fences::finish_before_capture(Account& a, Stream stream) {
   Event last = 0;
-  for (const Closed& c : a.closed)
-    for (const auto& [of, event] : c.events)
-      if (of == stream) last = event;
+  {
+    std::lock_guard lock(a.mutex);
+    for (const Closed& c : a.closed)
+      for (const auto& [of, event] : c.events)
+        if (of == stream) last = event;
+  }
   try {
     device_->finish(last);
   } catch (const DeviceFailure&) {
@@ -72,10 +72,8 @@ void Fences::finish_before_capture(Account& a, Stream stream) {
   }
 }
 
-void Fences::abandon_captures(uint32_t account) {
-  if (!asynchronous_) return;
-  for (Stream s : streams(account))
-    if (device_->capturing(s)) device_->abandon_capture(s);
+void Fences::abandon_capture(Stream stream) {
+  if (asynchronous_ && device_->capturing(stream)) device_->abandon_capture(stream);
 }
 
 std::vector<Stream> Fences::streams(uint32_t account) {

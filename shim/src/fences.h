@@ -49,8 +49,8 @@ class Fences {
   void remove_stream(Stream stream);
   // The same where only this account no longer uses it.
   void remove_stream(Stream stream, uint32_t account);
-  // Those of the account's streams, by the thread that began them.
-  void abandon_captures(uint32_t account);
+  // A capture of it that is under way, by the thread that began that.
+  void abandon_capture(Stream stream);
   std::vector<Stream> streams(uint32_t account);
 
   // The batch that memory freed now belongs to; 0 where nothing is asynchronous.
@@ -127,7 +127,6 @@ class Fences {
   };
 
   bool capturing(const Account& a) const;
-  void remove_locked(Account& a, Stream stream);
   void finish_before_capture(Account& a, Stream stream);
   void count_events(Account& a, uint64_t n);
   void close_locked(Account& a);

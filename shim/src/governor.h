@@ -231,6 +231,7 @@ class Governor : private Judge {
   void note_wake(const Waiter& w, uint64_t now_ns);
   void note_wait(Waiter& w, uint64_t now_ns);
   void sleep(Waiter& w, Lock& lock);
+  void sleep_for_a_while(Waiter& w, Lock& lock);
   void release(Waiter& w);
 
   void plan_look(Waiter& w, Shut shut);
@@ -257,6 +258,7 @@ class Governor : private Judge {
   bool send_away(Account& a);
   void come_back(Account& a);
   bool copy_out(Account& a);
+  void note_copying(uint64_t begun_ns);
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
   void change_places();

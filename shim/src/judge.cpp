@@ -150,15 +150,18 @@ bool Judge::computes_outside(const Account& a) const {
          !stands_still(a);
 }
 
-// Since when none of the others does so, of those that have made or freed a block within
-// longest_computing; no less than `since_ns`, when the job began to wait.
-uint64_t Judge::hopes_until(const Account& a, uint64_t since_ns) const {
-  uint64_t last = since_ns;
+// The job lacks `n` pages since `since_ns`. When one of the others was last seen to compute so,
+// that has made or freed a block within longest_computing, if what such jobs keep would do, and
+// what can leave now.
+uint64_t Judge::hoped_ns(const Account& a, uint64_t n, uint64_t since_ns) const {
+  uint64_t last = since_ns, others = could_leave();
   auto patience = static_cast<uint64_t>(longest_computing.count());
-  for (const Account& o : accounts())
-    if (o.id && o.id != a.id && o.live_job())
-      last = std::max(last, std::min(o.computed_ns, std::max(o.moved_ns, since_ns) + patience));
-  return last;
+  for (const Account& o : accounts()) {
+    if (!o.id || o.id == a.id || !o.live_job()) continue;
+    last = std::max(last, std::min(o.computed_ns, std::max(o.moved_ns, since_ns) + patience));
+    if (computes_outside(o)) others += o.held.load(std::memory_order_relaxed);
+  }
+  return held_ + n <= budget_ + others ? last : since_ns;
 }
 
 // Nobody else is in an iteration, so nobody will give anything back; but what the others keep can
@@ -166,7 +169,7 @@ uint64_t Judge::hopes_until(const Account& a, uint64_t since_ns) const {
 Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), now = now_ns();
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  bool hopes = now < hopes_until(a, now - waited_ns) + kLeaveNs;
+  bool hopes = now < hoped_ns(a, n, now - waited_ns) + kLeaveNs;
   if (!others_live(a) || !fits_alone || !hopes) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
 }

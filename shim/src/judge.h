@@ -52,13 +52,13 @@ class Judge : protected Books {
   bool others_measured(const Account& a) const;
   bool computes_outside(const Account& a) const;
   uint64_t waited_for(const Waiter& w) const;
-  uint64_t hopes_until(const Account& a, uint64_t since_ns) const;
+  uint64_t hoped_ns(const Account& a, uint64_t n, uint64_t since_ns) const;
   Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
   Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) const;
   // Of the other jobs, among those in an iteration if there is one, who holds most.
   uint32_t largest_other(const Account& a) const;
   uint64_t others_hold(const Account& a) const;  // pages of other jobs
-  const char* why_nothing_left() const;
+  const char* why_nothing_left(const Account& a) const;
   std::string figures(const Account& a, uint64_t n, uint64_t bytes) const;
   uint64_t predicted_memory_wait(const Account& a, uint64_t n) const;
 

@@ -51,6 +51,12 @@ void Pool::wait_for_last_use(Frame f, PageIndex page, uint32_t account, Stream s
 Frame Pool::choose_idle(uint32_t account, Stream stream) const {
   Frame own = kNoFrame, marked = kNoFrame;
   bool on_cpu = stream == Fences::kGone;
+  std::array<bool, kNobody + 1> captures{};  // asked once of each account: that calls the driver
+  auto can_be_waited_for = [&](const LastUse& last) {
+    if (!fences_->closed(last.account, last.batch) || captures[last.account]) return false;
+    captures[last.account] = on_cpu && !fences_->settles(last.account, last.batch);
+    return !captures[last.account];
+  };
   uint64_t looked_at = 0;
   for (Frame f = frames_.oldest(); f != kNoFrame; f = frames_.next(f)) {
     if (looked_at++ >= kCandidates && (!on_cpu || own != kNoFrame)) break;
@@ -58,8 +64,7 @@ Frame Pool::choose_idle(uint32_t account, Stream stream) const {
     if (passed(last)) {
       if (last.account != account) return f;
       if (own == kNoFrame) own = f;
-    } else if (marked == kNoFrame && fences_->closed(last.account, last.batch) &&
-               (!on_cpu || fences_->settles(last.account, last.batch))) {
+    } else if (marked == kNoFrame && can_be_waited_for(last)) {
       marked = f;
     }
   }

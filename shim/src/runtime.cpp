@@ -260,12 +260,16 @@ std::set<uint32_t> Runtime::arenas(uint32_t account) {
 }
 
 void Runtime::end_job(uint32_t account) {
+  trim(account);  // who waits for this end is judged by what is left
   governor_.end_job(account);
   governor_.account(account).captures = 0;  // one that failed may not have been ended
   for (uint32_t arena : arenas(account)) end_arena(account, arena);
-  governor_.fences().abandon_captures(account);  // the thread that ends it captures most of them
+  std::vector<Stream> streams = governor_.fences().streams(account);
+  // All that are captured together first; the thread that ends the job has begun most of them.
+  for (Stream stream : streams)
+    if (account_of(stream) == account) governor_.fences().abandon_capture(stream);
   // Its streams are about to go. What lives on is used by others at their own risk.
-  for (Stream stream : governor_.fences().streams(account))
+  for (Stream stream : streams)
     if (account_of(stream) == account)
       end_stream(stream);
     else

@@ -116,21 +116,30 @@ void Governor::sleep(Waiter& w, Lock& lock) {
     GilReleased released;
     lock.lock();
     auto done = [&] { return w.done; };
-    auto patience = static_cast<uint64_t>(longest_with_lock.count());
-    if (!w.no_wait) w.wake.wait(lock, done);
-    for (uint64_t waited; !w.done && (waited = waited_for(w)) < patience;)
-      w.wake.wait_for(lock, std::chrono::nanoseconds(patience - waited), done);
-    if (!w.done) {
-      memory_waiters_.remove(&w);
-      w.refused = true;
-      release(w);
-    }
+    if (w.no_wait)
+      sleep_for_a_while(w, lock);
+    else
+      w.wake.wait(lock, done);
     w.woken_ns = now_ns();
     lock.unlock();
   }
   --sleepers_;
   lock.lock();
   a.threads -= more;
+}
+
+// With a lock in hand that others may want: it is refused then.
+void Governor::sleep_for_a_while(Waiter& w, Lock& lock) {
+  auto patience = static_cast<uint64_t>(longest_with_lock.count());
+  while (!w.done) {
+    uint64_t waited = waited_for(w);
+    if (waited >= patience) break;
+    w.wake.wait_for(lock, std::chrono::nanoseconds(patience - waited), [&] { return w.done; });
+  }
+  if (w.done) return;
+  memory_waiters_.remove(&w);
+  w.refused = true;
+  release(w);
 }
 
 // Lets a waiter go on. From here on it counts as running, though its thread has yet to wake.
@@ -148,8 +157,9 @@ void Governor::pump(bool for_permits) {
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
-    // While another job forks, whoever waits stays where it is, but for who has a lock in hand. Who
-    // was copied out comes back with the sampler.
+    // While another job forks, whoever waits stays where it is, but for who has a lock in hand: the
+    // child has that locked either way, and its waits end soon. Who was copied out comes back with
+    // the sampler.
     bool parked = a.saved || (parked_by_another(a) && !a.cancelled && !w.no_wait);
     Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
     Judged judged =
@@ -190,14 +200,15 @@ void Governor::pump(bool for_permits) {
   }
 }
 
-// Why nothing was copied out that might have been, if that was tried of late.
-const char* Judge::why_nothing_left() const {
-  auto failed = [now = now_ns()](const Account& a) {
-    return a.live_job() && a.copy_failed_ns && now - a.copy_failed_ns < 2 * kHopeNs;
+// Why nothing of others was copied out that might have been, if that was tried of late.
+const char* Judge::why_nothing_left(const Account& a) const {
+  auto failed = [&, now = now_ns()](const Account& o) {
+    bool of_late = o.copy_failed_ns && now - o.copy_failed_ns < 2 * kHopeNs;
+    return o.id != a.id && o.live_job() && of_late;
   };
   if (std::ranges::none_of(accounts(), failed)) return "";
   return device_->asynchronous()
-             ? " What jobs keep could not be copied out: the machine has too little memory left."
+             ? " What jobs keep could not be copied out: has the machine too little memory left?"
              : " What jobs keep could not be copied out: is there room in $TMPDIR?";
 }
 
@@ -222,7 +233,7 @@ std::string Judge::figures(const Account& a, uint64_t n, uint64_t bytes) const {
            static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
            static_cast<double>(held) / mib, static_cast<double>(others_hold(a)) / mib,
            static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib,
-           why_nothing_left());
+           held + n + shared <= budget_ ? why_nothing_left(a) : "");
   return text;
 }
 
@@ -322,8 +333,8 @@ void Governor::resolve_wedge() {
   }
   if (!left && !all_threads_wait(false)) {
     uint64_t last = std::max(wedged_since_ns_, last_free_ns_);
-    if (victim)
-      last = std::max(last, hopes_until(accounts_[victim->id], now - waited_for(*victim)));
+    if (const Waiter* w = victim)
+      last = std::max(last, hoped_ns(accounts_[w->id], w->pages, now - waited_for(*w)));
     if (now < last + kHopeNs) return;
   }
   wedged_since_ns_ = 0;

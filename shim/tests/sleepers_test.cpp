@@ -396,6 +396,43 @@ void what_is_copied_out_is_waited_for() {
   CHECK_EMPTY(w.governor.check());
 }
 
+// Job 3 is set aside, which takes long, while job 1 waits for what job 2 keeps, that computes.
+void who_computes_while_another_is_copied_out_is_waited_for() {
+  SlowDevice device;
+  World w(Policy::kZico, 40, true, &device);
+  std::vector<WritingJob> jobs = begun(w, 3);
+  std::atomic<bool> refused{false}, over{false};
+  while (jobs[1].pages.size() < 10) jobs[1].take();
+  while (jobs[2].pages.size() < 4) jobs[2].take();
+  claims(jobs[2], 4, 4);
+  w.governor.mark(1), w.governor.pass_door(1);
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    w.governor.mark(3), w.governor.pass_door(3);
+    jobs[2].end();
+  });
+  threads.emplace_back([&] {
+    try {
+      while (jobs[0].pages.size() < 32) jobs[0].take();
+    } catch (const OutOfMemory&) {
+      refused = true;
+    }
+    jobs[0].end();
+    over = true;
+  });
+  until([&] { return w.telemetry.slot(1, kState) == kWaitingForMemory; });
+  std::this_thread::sleep_for(kHope);
+  w.governor.set_aside(uint64_t{1} << 3);
+  until([&] { return w.telemetry.slot(3, kCopiesOut) == 1; });
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(!over);
+  w.governor.set_aside(0);
+  jobs[1].end();
+  for (auto& t : threads) t.join();
+  CHECK(!refused && !device.slow);
+  CHECK_EMPTY(w.governor.check());
+}
+
 }  // namespace
 
 int main() {
@@ -408,7 +445,8 @@ int main() {
         who_waits_at_its_door_stays_for_a_set_up_beside_others,
         what_a_job_that_computes_keeps_is_waited_for,
         who_has_computed_for_long_makes_way_at_its_door,
-        who_computes_for_too_long_is_not_waited_for, what_is_copied_out_is_waited_for})
+        who_computes_for_too_long_is_not_waited_for, what_is_copied_out_is_waited_for,
+        who_computes_while_another_is_copied_out_is_waited_for})
     threads.emplace_back(test);
   for (auto& t : threads) t.join();
   printf("sleepers: ok\n");

@@ -87,6 +87,7 @@ import pathlib, time, torch
 while not pathlib.Path("ready").exists():
     time.sleep(0.01)
 weight = torch.ones(64, requires_grad=True)
+pathlib.Path("begun").touch()
 try:
     for step in range(3):
         rows = torch.randn(50 << 12 if step else 64, 64)
@@ -117,7 +118,9 @@ def test_a_job_that_computes_is_waited_for(gpushare: Run, tmp_path: Path) -> Non
         "import pathlib, time, torch\n"
         "kept = torch.zeros(60 << 18)\n"
         'pathlib.Path("ready").touch()\n'
-        "end = time.monotonic() + 13\n"
+        'while not pathlib.Path("begun").exists():\n'
+        "    time.sleep(0.01)\n"
+        "end = time.monotonic() + 15\n"
         "while time.monotonic() < end:\n"
         "    sum(range(10000))\n"
     )

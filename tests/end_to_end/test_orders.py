@@ -80,7 +80,7 @@ def test_a_job_that_does_not_fit_now_waits_and_says_why(gpushare: Run, tmp_path:
     assert "in the queue until others have ended: small (" in gpushare("plan", *jobs).stdout
     done = gpushare("run", *jobs, "--explain", "--summary", "s.json", "--log-dir", "logs")
     assert done.returncode == 0, done.stderr
-    assert "waits for another job to end: by its saved profile it needs" in done.stderr
+    assert "waits for another job to end: with it, which by its saved profile keeps" in done.stderr
     _, line = (tmp_path / "logs" / "waits.tsv").read_text().splitlines()
     _, waited_s, forecast_s, name, _, place, other, reason, _ = line.split("\t")
     assert (forecast_s, place, reason) == ("", "queue", "queued") and {name, other} == {"large", "small"}

@@ -92,8 +92,9 @@ def test_a_job_waits_says_why_and_begins_when_another_has_ended() -> None:
     second = Waiting(waits, "second", Need(30 << 20, 60 << 20))
     assert second.told.wait(5) and not second.begun.is_set()
     assert second.notes == [
-        "second waits for another job to end: by its saved profile it needs 60.0 MiB and keeps 30.0 MiB; "
-        "first keeps 50.0 MiB between iterations, and the budget has 100.0 MiB for all"
+        "second waits for another job to end: with it, which by its saved profile keeps 30.0 MiB between iterations, "
+        "second, first would keep 80.0 MiB, and first needs 40.0 MiB more in one: 120.0 MiB, where the budget has "
+        "100.0 MiB for all"
     ]
     small = Waiting(waits, "small", Need(5 << 20, 10 << 20))
     assert small.begun.wait(5)  # it passes who does not fit
