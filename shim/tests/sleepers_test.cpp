@@ -404,7 +404,7 @@ void who_computes_while_another_is_copied_out_is_waited_for() {
   std::atomic<bool> refused{false}, over{false};
   while (jobs[1].pages.size() < 10) jobs[1].take();
   while (jobs[2].pages.size() < 4) jobs[2].take();
-  claims(jobs[2], 4, 4);
+  claims(jobs[1], 10, 10), claims(jobs[2], 4, 4);
   w.governor.mark(1), w.governor.pass_door(1);
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
@@ -413,7 +413,8 @@ void who_computes_while_another_is_copied_out_is_waited_for() {
   });
   threads.emplace_back([&] {
     try {
-      while (jobs[0].pages.size() < 32) jobs[0].take();
+      w.governor.charge(1, 32, false, 32 * kPage);
+      w.governor.uncharge(1, 32);
     } catch (const OutOfMemory&) {
       refused = true;
     }
