@@ -23,7 +23,7 @@ _placed: PerJob[list[tuple[_Globals, str]]] = PerJob([], list)
 def _is_own(job: context.JobContext, names: _Globals) -> bool:
     """Whether these are the globals of a module of the job's own."""
     module = sys.modules.get(name := names.get("__name__", ""))
-    return module is not None and vars(module) is names and ownership.owns(job, name)
+    return getattr(module, "__dict__", None) is names and ownership.owns(job, name)
 
 
 def _split(module: types.ModuleType) -> None:
