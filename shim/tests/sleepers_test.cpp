@@ -269,12 +269,11 @@ void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
   for (WritingJob& job : jobs)
     while (job.pages.size() < holds[job.id - 1]) job.take();
   claims(jobs[1], 38, 12);
-  std::vector<std::thread> threads;
-  threads.emplace_back([&] {
+  std::thread second([&] {
     w.governor.mark(2), w.governor.pass_door(2);
     jobs[1].end();
   });
-  threads.emplace_back([&] {
+  std::thread third([&] {
     w.governor.charge(3, 6, false, 6 * kPage);
     w.governor.uncharge(3, 6);
     jobs[2].end();
@@ -286,7 +285,7 @@ void who_waits_at_its_door_stays_for_a_set_up_beside_others() {
   std::this_thread::sleep_for(kHope);
   for (uint32_t id : {2u, 3u}) CHECK(w.telemetry.slot(id, kCopiesOut) == 0);
   jobs[0].end();
-  for (auto& t : threads) t.join();
+  second.join(), third.join();
   CHECK(w.telemetry.slot(2, kOomCount) + w.telemetry.slot(3, kOomCount) == 0);
   CHECK_EMPTY(w.governor.check());
 }
@@ -374,12 +373,11 @@ void what_is_copied_out_is_waited_for() {
     while (jobs[i].pages.size() < 10) jobs[i].take();
   w.governor.mark(1), w.governor.pass_door(1);
   while (jobs[0].pages.size() < 10) jobs[0].take();
-  std::vector<std::thread> threads;
-  for (uint32_t i : {1u, 2u})
-    threads.emplace_back([&, i] {
-      w.governor.mark(i + 1), w.governor.pass_door(i + 1);
-      jobs[i].end();
-    });
+  auto wait_at_door = [&](uint32_t i) {
+    w.governor.mark(i + 1), w.governor.pass_door(i + 1);
+    jobs[i].end();
+  };
+  std::thread second(wait_at_door, 1u), third(wait_at_door, 2u);
   until([&] {
     return w.telemetry.slot(2, kState) == kAtDoor && w.telemetry.slot(3, kState) == kAtDoor;
   });
@@ -392,7 +390,7 @@ void what_is_copied_out_is_waited_for() {
   CHECK(!refused && !device.slow);
   CHECK(w.telemetry.slot(2, kCopiesOut) + w.telemetry.slot(3, kCopiesOut) == 2);
   jobs[0].end();
-  for (auto& t : threads) t.join();
+  second.join(), third.join();
   CHECK_EMPTY(w.governor.check());
 }
 
@@ -406,12 +404,11 @@ void who_computes_while_another_is_copied_out_is_waited_for() {
   while (jobs[2].pages.size() < 4) jobs[2].take();
   claims(jobs[1], 10, 10), claims(jobs[2], 4, 4);
   w.governor.mark(1), w.governor.pass_door(1);
-  std::vector<std::thread> threads;
-  threads.emplace_back([&] {
+  std::thread third([&] {
     w.governor.mark(3), w.governor.pass_door(3);
     jobs[2].end();
   });
-  threads.emplace_back([&] {
+  std::thread first([&] {
     try {
       w.governor.charge(1, 32, false, 32 * kPage);
       w.governor.uncharge(1, 32);
@@ -429,7 +426,7 @@ void who_computes_while_another_is_copied_out_is_waited_for() {
   CHECK(!over);
   w.governor.set_aside(0);
   jobs[1].end();
-  for (auto& t : threads) t.join();
+  third.join(), first.join();
   CHECK(!refused && !device.slow);
   CHECK_EMPTY(w.governor.check());
 }
