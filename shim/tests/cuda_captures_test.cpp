@@ -106,6 +106,9 @@ void its_stream_goes_while_it_is_captured(const Driver& driver, uint64_t seed, b
   std::thread([&] { by_another ? w.begin_capture(1) : void(); }).join();
   if (!by_another) w.begin_capture(1);
   w.unhold(1, first, kPages, true);
+  uint64_t recorded = fake_cuda_calls("cuEventRecord");
+  CHECK(!w.g.fences().settles(1, w.g.fences().open(1)));
+  CHECK(fake_cuda_calls("cuEventRecord") == recorded);
   w.g.fences().abandon_capture(w.handles[0]);
   CHECK(w.device.capturing(w.handles[0]) == by_another);
   w.g.fences().remove_stream(w.handles[0]);

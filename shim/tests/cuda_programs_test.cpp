@@ -13,7 +13,7 @@ using namespace random_program;
 int main() {
   setvbuf(stdout, nullptr, _IONBF, 0);
   const char* asked = getenv("GPUSHARE_PROGRAMS");
-  uint64_t programs = asked ? strtoull(asked, nullptr, 10) : 400;
+  uint64_t programs = asked ? strtoull(asked, nullptr, 10) : 600;
   Driver driver(GPUSHARE_FAKE_CUDA);
   Sums sums;
   for (uint64_t seed = 0; seed < programs; ++seed) {

@@ -513,7 +513,7 @@ MUTANTS = [
         "    return false;\n",
     ),
     ("cuda_captures", "fences.cpp", "    if (e.first != kGone) closed.late.push_back(e.first);\n", ""),
-    ("cuda_saving", "fences.cpp", "  if (capturing(a)) return false;\n", ""),
+    ("cuda_captures", "fences.cpp", "  if (capturing(a)) return false;\n", ""),
     ("cuda_captures", "fences.cpp", "if (device_->capturing(s)) {", "if (false) {"),
     ("cuda_captures", "fences.cpp", "    std::erase(c.late, stream);\n", ""),
     ("cuda_captures", "fences.cpp", "return !found || complete(a, *found);", "return true;"),
