@@ -8,7 +8,8 @@
 // takes the memory makes its own stream wait for these events on the device. An event recorded only
 // then would wait for all that was issued since, so open batches are taken last.
 //
-// Each account has a lock of its own. No other lock is held while the driver is called.
+// Each account has a lock of its own. No other lock is held while the driver is called, but the
+// governor's where contents leave or come back (saving.cpp).
 #pragma once
 
 #include <atomic>
