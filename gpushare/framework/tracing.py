@@ -74,8 +74,9 @@ def install() -> None:
         torch.jit._builtins._register_builtin(warnings.warn, "aten::warn")
     _define_interfaces_one_by_one()
     patches.also_by_packages(torch.nn.Module)
-    named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
-    replace_everywhere([(before, after) for before, after in named if before], but=__name__)
+    if hasattr(_fx, "_is_fx_tracing_flag"):  # from torch 2.14 on each thread has its own
+        named = [(getattr(_fx, f.__name__, None), f) for f in (is_fx_tracing, is_fx_symbolic_tracing)]
+        replace_everywhere([(before, after) for before, after in named if before], but=__name__)
     if hasattr(torch.jit._trace, "_trace_module_map"):
         names: PerJob[object] = PerJob(None, None)
         attributes.make_per_job(torch.jit._trace, "_trace_module_map", names)

@@ -27,7 +27,7 @@ from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
-_BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`waits.cpp`)
+_BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`refusals.cpp`)
 _FEW_BYTES = 8 << 20  # that something keeps of a job that has ended: no news unless the budget is small
 
 

@@ -1,14 +1,12 @@
-// The C API: start, jobs and their threads, blocks, streams. Each function checks that the runtime
-// is there, and does nothing in a forked child. Iterations are in api_iterations.cpp, questions and
-// limits in api_memory.cpp.
+// The C API: start, jobs and their threads, what holds a block. Each function checks that the
+// runtime is there, and does nothing in a forked child. Blocks are in api_allocation.cpp, streams
+// in api_streams.cpp, iterations in api_iterations.cpp, questions and limits in api_memory.cpp.
 #include "api.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "../include/gpushare.h"
@@ -25,9 +23,6 @@ namespace {
 Runtime* g_runtime = nullptr;
 bool g_in_child = false;
 thread_local char t_error[512];
-thread_local int t_failure;
-// Torch's own granularity: the kernels that libraries choose depend on how their operands lie.
-constexpr uint64_t kGpuAlignment = 512;
 
 std::string invalid(const gs_config& c) {
   if (c.page_bytes < 4096 || (c.page_bytes & (c.page_bytes - 1)))
@@ -38,45 +33,6 @@ std::string invalid(const gs_config& c) {
   if (c.device_kind < GS_HOST || c.device_kind > GS_CUDA) return "unknown kind of device";
   if (c.policy < GS_UNMANAGED || c.policy > GS_ZICO) return "unknown policy";
   return "";
-}
-
-// Whether memory of that device comes from the pool.
-bool from_pool(const Runtime& r, int32_t device) { return r.device() < 0 || device >= 0; }
-
-std::string other_device(int32_t pool, int32_t device) {
-  return "gpushare: this run has the memory of cuda:" + std::to_string(pool) +
-         " only, but cuda:" + std::to_string(device) + " was asked for";
-}
-
-// cuda.h: the legacy stream has a handle of its own besides 0; the per-thread one is another stream
-// in each thread, so no event says when what was issued on it is done.
-constexpr gs_stream kLegacy = 1, kPerThread = 2;
-constexpr const char* kNotPerThread =
-    "gpushare: CUDA's per-thread default stream (handle 2) is not supported: it is another stream "
-    "in each thread, so nobody knows when memory that was used on it is free; use "
-    "torch.cuda.Stream()";
-
-gs_stream known_by_handle(gs_stream stream) { return stream == kLegacy ? 0 : stream; }
-
-// An arena is of the account that names it.
-uint32_t account_for(Runtime& r, gs_account account, gs_stream stream, gs_arena arena) {
-  if (is_job(account)) return static_cast<uint32_t>(account);
-  return arena ? uint32_t{GS_SHARED} : r.account_of(stream);
-}
-
-void* allocate(Runtime& r, uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
-               gs_arena arena) {
-  if (bytes > r.governor().pool().pages() * r.governor().pool().page_bytes())
-    throw OutOfMemory("gpushare: out of memory: asked for more than the pool's address space");
-  if (r.device() >= 0) {
-    if (device != r.device()) throw DeviceFailure(other_device(r.device(), device));
-    if (g_in_child) throw DeviceFailure("gpushare: a forked process can't use its parent's GPU");
-    if (stream == kPerThread) throw DeviceFailure(kNotPerThread);
-    stream = known_by_handle(stream);
-    bytes = (bytes + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
-  }
-  bool no_wait = thread_state.no_wait > 0 || thread_state.collecting;
-  return r.allocate(bytes, account_for(r, account, stream, arena), stream, no_wait, arena);
 }
 
 }  // namespace
@@ -99,7 +55,6 @@ extern "C" {
 int gs_api_version(void) { return GS_API_VERSION; }
 uint64_t gs_telemetry_bytes(void) { return kTelemetryBytes; }
 const char* gs_last_error(void) { return t_error; }
-int gs_last_failure(void) { return t_failure; }
 int32_t gs_device(void) { return g_runtime ? g_runtime->device() : -1; }
 
 int gs_start(const gs_config* c) {
@@ -232,103 +187,6 @@ void gs_uncancel(gs_account job) {
 void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }
 
 void gs_collection(void*, void*) { thread_state.collecting = !thread_state.collecting; }
-
-void* gs_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
-               gs_arena arena) {
-  if (bytes == 0) return nullptr;
-  Runtime* r = g_runtime;
-  bool pooled = r && from_pool(*r, device);
-  if (pooled && (!g_in_child || r->device() >= 0))
-    return allocate(*r, bytes, device, account, stream, arena);
-  void* p = nullptr;
-  if (posix_memalign(&p, 64, bytes) != 0) throw std::bad_alloc();
-  return p;
-}
-
-void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream stream,
-                   gs_arena arena) {
-  t_failure = GS_NO_FAILURE;
-  try {
-    return gs_alloc(bytes, device, account, stream, arena);
-  } catch (const DeviceFailure& e) {
-    t_failure = GS_FAILED;
-    fail(e.what());
-  } catch (const std::exception& e) {
-    t_failure = GS_OUT_OF_MEMORY;
-    fail(e.what());
-  }
-  return nullptr;
-}
-
-void gs_free(void* address, int32_t device, gs_stream) {
-  if (!address) return;
-  if (g_runtime && g_runtime->contains(address)) {
-    if (!g_in_child) g_runtime->release(address);  // a child's copy of the pool is nobody's
-    return;
-  }
-  // An address of a GPU that is not the pool's is nothing that this process could give back.
-  if (device < 0 || gs_device() < 0) free(address);
-}
-
-void* gs_torch_alloc(size_t bytes, int device, void* stream) {
-  try {
-    return gs_alloc(bytes, device, gs_thread_account(), reinterpret_cast<gs_stream>(stream), 0);
-  } catch (const OutOfMemory& e) {
-    throw std::runtime_error(std::string("CUDA out of memory. ") + e.what());
-  }
-}
-
-void gs_torch_free(void* address, size_t, int device, void* stream) {
-  gs_free(address, device, reinterpret_cast<gs_stream>(stream));
-}
-
-void gs_torch_record_stream(void* address, void* stream) {
-  gs_record_stream(address, reinterpret_cast<gs_stream>(stream));
-}
-
-void gs_torch_empty_cache(void) { gs_trim(gs_thread_account()); }
-
-int gs_record_stream(void* address, gs_stream stream) {
-  Runtime* r = active();
-  if (!r) return 0;
-  if (r->device() >= 0 && stream == kPerThread) return fail(kNotPerThread);
-  if (!r->contains(address) || !r->note_use(address, known_by_handle(stream)))
-    return fail("no block of the pool starts at this address");
-  return 0;
-}
-
-void gs_stream_begin(gs_account job, gs_stream stream) {
-  if (Runtime* r = active(); r && is_job(job)) r->begin_stream(static_cast<uint32_t>(job), stream);
-}
-
-gs_account gs_stream_account(gs_stream stream) {
-  Runtime* r = active();
-  return r ? static_cast<gs_account>(r->account_of(stream)) : GS_SHARED;
-}
-
-void gs_stream_end(gs_stream stream) {
-  if (Runtime* r = active()) r->end_stream(stream);
-}
-
-void gs_capture_prepare(gs_account account) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->governor().fences().close(static_cast<uint32_t>(account));
-}
-
-void gs_capture_begin(gs_account account) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->begin_capture(static_cast<uint32_t>(account));
-}
-
-void gs_capture_end(gs_account account) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->end_capture(static_cast<uint32_t>(account));
-}
-
-void gs_arena_end(gs_account account, gs_arena arena) {
-  if (Runtime* r = active(); r && is_account(account))
-    r->end_arena(static_cast<uint32_t>(account), arena);
-}
 
 void gs_trim(gs_account account) {
   Runtime* r = active();

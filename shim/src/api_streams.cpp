@@ -1,10 +1,43 @@
-// The C API: streams and random numbers of jobs on a GPU.
+// The C API: streams, captures and random numbers of jobs on a GPU.
 #include "api.h"
 #include "gil.h"
 
 using namespace gpushare;
 
 extern "C" {
+
+void gs_stream_begin(gs_account job, gs_stream stream) {
+  if (Runtime* r = active(); r && is_job(job)) r->begin_stream(static_cast<uint32_t>(job), stream);
+}
+
+gs_account gs_stream_account(gs_stream stream) {
+  Runtime* r = active();
+  return r ? static_cast<gs_account>(r->account_of(stream)) : GS_SHARED;
+}
+
+void gs_stream_end(gs_stream stream) {
+  if (Runtime* r = active()) r->end_stream(stream);
+}
+
+void gs_capture_prepare(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->governor().fences().close(static_cast<uint32_t>(account));
+}
+
+void gs_capture_begin(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->begin_capture(static_cast<uint32_t>(account));
+}
+
+void gs_capture_end(gs_account account) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->end_capture(static_cast<uint32_t>(account));
+}
+
+void gs_arena_end(gs_account account, gs_arena arena) {
+  if (Runtime* r = active(); r && is_account(account))
+    r->end_arena(static_cast<uint32_t>(account), arena);
+}
 
 void gs_thread_cuda_stream(gs_stream stream) { thread_state.cuda_stream = stream; }
 

@@ -243,6 +243,9 @@ class Governor : private Judge {
   void settle_headroom();
   void learn_kinds(Account& a);
   void pump(bool for_permits = false);
+  void grant_memory();
+  void grant(Waiter& w, bool over);
+  void open_doors(bool for_permits);
   void pump_freed(uint64_t since_ns);
   uint64_t granted_now() const;
   void changed();
@@ -250,6 +253,7 @@ class Governor : private Judge {
   void publish_memory(const Account& a);
   void close_for_trim();
   void resolve_wedge();
+  bool grant_reserve(bool in_iterations);
 
   void send_aside();
   void start_job(Account& a);

@@ -103,6 +103,10 @@ class Judge : protected Books {
   bool all_parked(uint32_t except, bool set_up_too, bool strictly) const;
   bool stuck(Stuck where) const;
   bool all_threads_wait(bool or_rest) const;
+  bool is_wedged(const Waiter& w, bool in_iterations) const;
+  Waiter* find_victim(bool in_iterations) const;
+  Waiter* last_at_a_door(Waiter* victim) const;
+  uint64_t hoped_until(const Waiter* victim, uint64_t now) const;
   bool is_told_to_stand_aside(const Account& a) const;
   bool stands_aside(const Account& a) const;
   bool has_room_to_return(const Account& a, uint64_t pages) const;

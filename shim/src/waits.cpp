@@ -1,7 +1,7 @@
-// Waiting for pages, who is let go when some come back, and what happens when none will.
+// Waiting for pages, and who is let go when some come back. What happens when none will is in
+// wedges.cpp, what a job is told that is refused in refusals.cpp.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "clock.h"
@@ -11,10 +11,6 @@
 namespace gpushare {
 
 namespace {
-constexpr uint64_t kWedgeNs = 1000000000;    // every open iteration waits and nothing was freed
-constexpr uint64_t kSureWedgeNs = 30000000;  // and there is no thread that could free anything
-constexpr uint64_t kHopeNs = 10000000000;    // and there is one: no job is refused memory before
-constexpr uint64_t kNotCountedOnNs = 5000000000;  // asleep for so long: it may never wake
 constexpr uint32_t kPlannedDoors = 4;  // the first ones: a plan takes time under the lock
 }  // namespace
 
@@ -154,6 +150,11 @@ void Governor::release(Waiter& w) {
 void Governor::pump(bool for_permits) {
   settle_budget();
   trim_leases();
+  grant_memory();
+  open_doors(for_permits);
+}
+
+void Governor::grant_memory() {
   for (auto it = memory_waiters_.begin(); it != memory_waiters_.end();) {
     Waiter& w = **it;
     Account& a = accounts_[w.id];
@@ -169,14 +170,22 @@ void Governor::pump(bool for_permits) {
       ++it;
       continue;
     }
-    if (judged.verdict == Verdict::kGo) {
-      add_pages(a, w.pages, judged.over);
-      w.granted_ns = granted_now();
-    }
-    w.refused = judged.verdict == Verdict::kImpossible;
     it = memory_waiters_.erase(it);
-    release(w);
+    w.refused = judged.verdict == Verdict::kImpossible;
+    if (w.refused)
+      release(w);
+    else
+      grant(w, judged.over);
   }
+}
+
+void Governor::grant(Waiter& w, bool over) {
+  add_pages(accounts_[w.id], w.pages, over);
+  w.granted_ns = granted_now();
+  release(w);
+}
+
+void Governor::open_doors(bool for_permits) {
   uint32_t planned = 0;
   ++moment_;
   for (Waiter* w : doors_in_order()) {
@@ -198,155 +207,6 @@ void Governor::pump(bool for_permits) {
     release(*w);
     if (opens && for_permits) telemetry_->add(a.id, kPythonGrants, 1);
   }
-}
-
-// Why nothing of others was copied out that might have been, if that was tried of late.
-const char* Judge::why_nothing_left(const Account& a) const {
-  auto failed = [&, now = now_ns()](const Account& o) {
-    bool of_late = o.copy_failed_ns && now - o.copy_failed_ns < 2 * kHopeNs;
-    return o.id != a.id && o.live_job() && of_late;
-  };
-  if (std::ranges::none_of(accounts(), failed)) return "";
-  return device_->asynchronous()
-             ? " What jobs keep could not be copied out: has the machine too little memory left?"
-             : " What jobs keep could not be copied out: is there room in $TMPDIR?";
-}
-
-std::string Judge::figures(const Account& a, uint64_t n, uint64_t bytes) const {
-  double mib = 1048576.0 / static_cast<double>(pool_.page_bytes());
-  uint64_t held = a.held.load(std::memory_order_relaxed);
-  uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed);
-  if (held + n > a.limit) {
-    char text[300];
-    snprintf(text, sizeof text,
-             "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
-             "MiB and has set itself a limit of %.1f MiB (set_per_process_memory_fraction).",
-             static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
-             static_cast<double>(held) / mib, static_cast<double>(a.limit) / mib);
-    return text;
-  }
-  char text[500];
-  snprintf(text, sizeof text,
-           "gpushare: out of memory: asked for %.1f MiB (%.1f MiB of pages); this job holds %.1f "
-           "MiB, the other jobs %.1f MiB, shared %.1f MiB; the budget is %.1f MiB. Raise --budget, "
-           "or make the batch smaller.%s",
-           static_cast<double>(bytes) / 1048576.0, static_cast<double>(n) / mib,
-           static_cast<double>(held) / mib, static_cast<double>(others_hold(a)) / mib,
-           static_cast<double>(shared) / mib, static_cast<double>(budget_) / mib,
-           held + n + shared <= budget_ ? why_nothing_left(a) : "");
-  return text;
-}
-
-uint64_t Judge::others_hold(const Account& a) const {
-  uint64_t rest = held_ - a.held.load(std::memory_order_relaxed);
-  return a.id ? rest - accounts_[0].held.load(std::memory_order_relaxed) : rest;
-}
-
-// `n` pages more than it holds are what the job can't go on without.
-void Governor::refuse(Account& a, uint64_t n, uint64_t bytes, Lock& lock, bool interrupted) {
-  uint64_t held = a.held.load(std::memory_order_relaxed), page = pool_.page_bytes();
-  uint64_t shared = a.id ? accounts_[0].held.load(std::memory_order_relaxed) : 0;
-  interrupted |= a.cancelled;
-  bool own_limit = held + n > a.limit;  // tells nothing of what the job needs
-  bool alone = !own_limit && held + n + shared > budget_;
-  // A job that has not run beside the others yet and can't: its residue or theirs is in the way.
-  bool beside =
-      !own_limit && !alone && !others_open(a) && telemetry_->slot(a.id, kSharedIterations) == 0;
-  telemetry_->add(a.id, kOomCount, 1);
-  telemetry_->slot(a.id, kNeedsAtLeast, (held + n + shared) * page);
-  telemetry_->slot(a.id, kOthersKeep, others_hold(a) * page);
-  uint64_t refusal = alone ? uint64_t{kAloneTooLarge} : uint64_t{kTooLargeBesideOthers};
-  telemetry_->slot(a.id, kRefusal, !interrupted && (alone || beside) ? refusal : 0);
-  std::string text =
-      interrupted ? "gpushare: interrupted while waiting for memory" : figures(a, n, bytes);
-  lock.unlock();
-  throw OutOfMemory(text);
-}
-
-// Whether nothing that is under way can make room: every open iteration waits for memory, or every
-// job waits for something, but for one that sleeps and holds nothing, or (kBesideOthers) that is in
-// no iteration, or asleep in it.
-bool Judge::stuck(Stuck where) const {
-  if (parked_for_) return false;
-  bool any = false;
-  for (const Account& a : accounts()) {
-    bool counts = where == Stuck::kInIterations ? a.open : a.id && a.live_job();
-    if (!counts || a.saved) continue;
-    if (a.waiting_threads == 0) {
-      bool sleeps = where != Stuck::kInIterations && is_asleep(a, kNotCountedOnNs);
-      bool passed_over = where == Stuck::kBesideOthers ? !a.open || sleeps : sleeps && a.held == 0;
-      if (!passed_over) return false;
-    }
-    any |= a.waiting_threads > 0;
-  }
-  return any && !(memory_waiters_.empty() && door_waiters_.empty());
-}
-
-// Whether each thread of each job waits here. One that rests may wake and free something, though
-// what it waits for is mostly one that waits here.
-bool Judge::all_threads_wait(bool or_rest) const {
-  return std::ranges::all_of(accounts(), [&](const Account& a) {
-    if (!a.id || !a.live_job()) return true;
-    return or_rest ? stands_still(a) : a.threads == a.waiting_threads;
-  });
-}
-
-// The safety check can't foresee bytes that exceed their claim, nor that jobs come to keep more at
-// their doors than lets any of them run. When nothing has moved for a while,
-// the budget itself (headroom included) is the last reserve; then a job's pages are copied out
-// (copying_out.cpp); where that can't be, the job that overran, else the one that asked last or
-// began last, gets an out-of-memory error. Beside jobs that may give something back in their own
-// time, pages are copied out after a while where that lets another job run, and nobody gets an
-// error.
-void Governor::resolve_wedge() {
-  uint64_t now = now_ns();  // under the lock: no free is later
-  bool in_iterations = stuck(Stuck::kInIterations);
-  bool beside_others = !in_iterations && !stuck(Stuck::kEverywhere);
-  if (beside_others && !stuck(Stuck::kBesideOthers)) {
-    wedged_since_ns_ = 0;
-    return;
-  }
-  if (wedged_since_ns_ == 0) wedged_since_ns_ = now;
-  uint64_t patience = beside_others ? kHopeNs : all_threads_wait(true) ? kSureWedgeNs : kWedgeNs;
-  uint64_t quiet = now - std::max(wedged_since_ns_, last_free_ns_);
-  if (quiet < patience) return;
-  Waiter* victim = nullptr;
-  for (Waiter* w : memory_waiters_) {
-    Account& a = accounts_[w->id];
-    if (beside_others || a.saved || (in_iterations && !a.open)) continue;
-    if (held_ + w->pages <= budget_) {
-      bool over = a.held.load(std::memory_order_relaxed) + w->pages > claim_of(a);
-      add_pages(a, w->pages, over && a.open && a.trusted());
-      w->granted_ns = now;
-      memory_waiters_.remove(w);
-      release(*w);
-      wedged_since_ns_ = 0;
-      return;
-    }
-    if (!victim || a.overrunning || !accounts_[victim->id].overrunning) victim = w;
-  }
-  Waiter* leaver = find_leaver(beside_others);
-  bool left = leaver && copy_out(accounts_[leaver->id]);
-  if (beside_others) {
-    if (left) wedged_since_ns_ = 0;
-    return;
-  }
-  if (!left && !all_threads_wait(false)) {
-    uint64_t last = std::max(wedged_since_ns_, last_free_ns_);
-    if (const Waiter* w = victim)
-      last = std::max(last, hoped_ns(accounts_[w->id], w->pages, now - waited_for(*w)));
-    if (now < last + kHopeNs) return;
-  }
-  wedged_since_ns_ = 0;
-  if (left || (!victim && in_iterations)) return;
-  for (Waiter* w : door_waiters_)
-    if (!in_iterations && !accounts_[w->id].saved && (!victim || w->id > victim->id)) victim = w;
-  if (!victim) return;
-  if (std::exchange(aside_, 0)) return pump();  // nobody is refused for what others would do
-  memory_waiters_.remove(victim);
-  door_waiters_.remove(victim);
-  victim->refused = true;
-  release(*victim);
 }
 
 }  // namespace gpushare

@@ -164,7 +164,7 @@ MUTANTS = [
         "a.overrun_here > most",
     ),
     ("simulation", "governor.cpp", "if (a.id && !a.ended) most", "if (a.id) most"),
-    ("simulation", "waits.cpp", "over && a.open && a.trusted()", "a.open && a.trusted()"),
+    ("simulation", "wedges.cpp", "over && a.open && a.trusted()", "a.open && a.trusted()"),
     ("forks", "forks.cpp", " || rests_for_fork(a)) continue;", ") continue;"),
     ("forks", "forks.cpp", "a.rests_in_libraries ? is_asleep(a, kWillSleepOnNs) : ", ""),
     ("forks", "forks.cpp", "a.rests_in_libraries ? ", "true ? "),
