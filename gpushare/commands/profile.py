@@ -54,6 +54,8 @@ def profile(
         common.say(
             f"{behind} stands behind the script, so it is the script's; an option of profile stands before it"
         )
+    if told := devices.untried_torch():
+        common.say(told)
     budget_bytes, _ = common.choose_budget(budget, on)
     found, work = measure(spec, on, budget_bytes, trace_file)
     if found is None:

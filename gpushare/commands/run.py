@@ -143,8 +143,9 @@ def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:
         f"budget {format_bytes(plan.budget_bytes)} ({how}), policy {plan.policy}, {order}"
         f"device {plan.device.described}"
     )
-    if told := devices.unmanaged_gpu(plan.device):
-        screen.note(told)
+    for told in (devices.unmanaged_gpu(plan.device), devices.untried_torch()):
+        if told:
+            screen.note(told)
     for spec in _of_one_script(plan.jobs):
         screen.note(f"{spec.name} is {spec.command}")
     for spec, profile in zip(plan.jobs, plan.profiles, strict=True):

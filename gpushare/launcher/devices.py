@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from gpushare.errors import UsageError
 from gpushare.native import gpus
 
 _ELSE = "or use --device cpu"
+_NEWEST_TORCH = (2, 14)  # that the tests have been run with
 _DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/dxg"))  # the second one: a GPU of WSL
 
 
@@ -67,6 +69,23 @@ def unmanaged_gpu(device: Device) -> str | None:
     return (
         "the budget is of the CPU's memory: what scripts do on this machine's GPU is outside it and not coordinated; "
         "--device cuda does that, or says why it can't"
+    )
+
+
+def untried_torch() -> str | None:
+    """What to tell where torch is newer than any that the tests were run with: what keeps jobs apart replaces private
+    parts of it."""
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) <= _NEWEST_TORCH:
+        return None
+    newest = ".".join(map(str, _NEWEST_TORCH))
+    return (
+        f"torch {version} is newer than {newest}, the newest one that gpushare has been tried with: compare a job's "
+        "results with those of plain python first"
     )
 
 

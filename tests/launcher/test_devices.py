@@ -1,6 +1,7 @@
 """What `--device` means, and what is said where it can't be. The driver is a stand-in compiled here."""
 
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import subprocess
 from pathlib import Path
@@ -149,3 +150,15 @@ class TestWithTorchForCuda:
             "--device cuda:0: the CUDA driver can't be loaded: libno_such_driver.so: cannot open"
         )
         assert text.endswith("; nvidia-smi must work here, or use --device cpu")
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"),
+    [("2.11.0", True), ("2.14.1+cu130", True), ("2.15.0", False), ("3.0.0a0", False), ("git", True)],
+)
+def test_a_torch_that_is_newer_than_any_tried_is_told(
+    version: str, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
+    told = devices.untried_torch()
+    assert told is None if tried else f"torch {version} is newer than 2.14" in (told or "")
