@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gpushare.framework import compiler_memory, global_hooks
-from gpushare.isolation import context, imports
+from gpushare.isolation import context, imports, interrupts
 from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
 
@@ -46,31 +46,38 @@ class _CompileLock:
         self.owner: int | None = None  # thread that compiles
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        taken: bool = self._lock.acquire(blocking, timeout)
-        if taken:
-            self._depth += 1
-            self.owner = threading.get_ident()
-            shim.nowait(1)
-            try:  # an interrupt may come anywhere, and must not leave the lock behind
-                if self._depth == 1:
-                    global_hooks.show_compiler()
-                    compiler_memory.show_compiler()
-            except BaseException:
+        taken = False
+        try:  # an interrupt may come anywhere else, and must not leave the lock behind
+            with interrupts.held_back():
+                taken = self._lock.acquire(blocking, timeout)
+                if taken:
+                    self._begin()
+        except BaseException:
+            if taken:
                 self.release()
-                raise
-        return taken
+            raise
+        return bool(taken)
+
+    def _begin(self) -> None:
+        self._depth += 1
+        self.owner = threading.get_ident()
+        shim.nowait(1)
+        if self._depth == 1:
+            global_hooks.show_compiler()
+            compiler_memory.show_compiler()
 
     def release(self) -> None:
-        try:
-            if self._depth == 1:
-                compiler_memory.keep()
-                global_hooks.hide_from_compiler()
-        finally:
-            shim.nowait(-1)
-            self._depth -= 1
-            if self._depth == 0:
-                self.owner = None
-            self._lock.release()
+        with interrupts.held_back():
+            try:
+                if self._depth == 1:
+                    compiler_memory.keep()
+                    global_hooks.hide_from_compiler()
+            finally:
+                shim.nowait(-1)
+                self._depth -= 1
+                if self._depth == 0:
+                    self.owner = None
+                self._lock.release()
 
     def __enter__(self) -> bool:
         return self.acquire()

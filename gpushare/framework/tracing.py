@@ -16,7 +16,7 @@ import torch.fx._symbolic_trace
 import torch.jit._builtins
 import torch.jit._trace
 
-from gpushare.isolation import attributes, context, patches
+from gpushare.isolation import attributes, context, interrupts, patches
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 from gpushare.native import shim
@@ -31,13 +31,17 @@ _tracing: int | None = None  # thread
 def _trace_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
     global _tracing
     with _lock:
-        before, _tracing = _tracing, threading.get_ident()
-        shim.nowait(1)
+        before, begun = _tracing, False
         try:
+            with interrupts.held_back():
+                _tracing = threading.get_ident()
+                shim.nowait(1)
+                begun = True
             return _trace(self, *args, **kwargs)
         finally:
-            shim.nowait(-1)
             _tracing = before
+            if begun:
+                shim.nowait(-1)
 
 
 def is_fx_tracing() -> bool:

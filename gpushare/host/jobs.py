@@ -217,12 +217,21 @@ class JobRunner:
             raised = error  # told of below, since a hook would see it in sys.exc_info() here
         try:
             if raised is not None:
-                outcome = self._told_of(raised)
+                outcome = self._told_of_whole(raised)
             return self._wind_down(job, outcome)
         except exits.HardExit as error:
             return self._ended_hard(error)
         finally:
             del raised  # its traceback holds this frame
+
+    def _told_of_whole(self, error: BaseException) -> Outcome:
+        """The same; Ctrl-C meanwhile ends no more than that, and the script's handlers run."""
+        try:
+            return self._told_of(error)
+        except exits.HardExit:
+            raise
+        except BaseException as interrupt:
+            return self._ended_by(interrupt)
 
     def _told_of(self, error: BaseException) -> Outcome:
         """What the script raised is printed, or goes to its hook, which may choose the exit code."""

@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from gpushare.isolation import interrupts
 from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
@@ -76,7 +77,8 @@ def report(error: BaseException) -> int | None:
 def _told_to_hook(error: BaseException) -> int | None:
     hook: Any = sys.excepthook
     if hook is sys.__excepthook__:
-        _print_exception(error)
+        with interrupts.held_back():  # the interpreter prints it in one piece
+            _print_exception(error)
         return None
     frames = _of_the_script(error)
     try:

@@ -18,7 +18,7 @@ from functools import wraps
 from multiprocessing import popen_fork, process
 from typing import Any
 
-from gpushare.isolation import context, imports
+from gpushare.isolation import context, imports, interrupts
 from gpushare.native import shim
 
 _LONGEST_PARK_NS = 5_000_000_000
@@ -30,7 +30,7 @@ def _lock_imports(job: context.JobContext) -> Any:
     """As `imports.lock_imports`; whoever has the lock may be about to fork, and wait for this job to be parked."""
     lock = None
     try:
-        with shim.awaiting_fork(job.account):
+        with interrupts.held_back(), shim.awaiting_fork(job.account):
             lock = imports.lock_imports()
         return lock
     except BaseException:
@@ -44,7 +44,7 @@ def _no_process_begins(job: context.JobContext) -> Iterator[None]:
     """In it no other job forks, or starts a process; or but one for very long."""
     taken = False
     try:
-        with shim.awaiting_fork(job.account):
+        with interrupts.held_back(), shim.awaiting_fork(job.account):
             taken = _starting.acquire(timeout=_LONGEST_START_S)
         yield
     finally:

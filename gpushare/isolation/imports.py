@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpushare.isolation import context, ownership
+from gpushare.isolation import context, interrupts, ownership
 from gpushare.isolation.attributes import MISSING
 from gpushare.native import shim
 
@@ -94,26 +94,27 @@ def install() -> None:
         if job is None or ownership.owns(job, name):
             with _kept_in_package(job, name):
                 return find_and_load(name, import_)
-        lock = lock_imports()
-        shim.nowait(1)
-        watchers = () if context.importing_shared() else tuple((end, begin()) for begin, end in _around)
-        context.count_shared_import(1)
-        try:
-            module = find_and_load(name, import_)
-            # A package is asked for by its own modules too, while it is half made.
-            if name in _when_imported and not getattr(module.__spec__, "_initializing", False):
-                for then in _when_imported.pop(name):
-                    then(module)
-            return module
-        finally:
-            context.count_shared_import(-1)
-            for at_end in _at_each_end:
-                at_end()
-            for end, begun in watchers:
-                end(begun)
-            shim.nowait(-1)
-            if lock:
-                lock.release()
+        with interrupts.held_back():  # else the lock might stay behind
+            lock = lock_imports()
+            shim.nowait(1)
+            watchers = () if context.importing_shared() else tuple((end, begin()) for begin, end in _around)
+            context.count_shared_import(1)
+            try:
+                module = find_and_load(name, import_)
+                # A package is asked for by its own modules too, while it is half made.
+                if name in _when_imported and not getattr(module.__spec__, "_initializing", False):
+                    for then in _when_imported.pop(name):
+                        then(module)
+                return module
+            finally:
+                context.count_shared_import(-1)
+                for at_end in _at_each_end:
+                    at_end()
+                for end, begun in watchers:
+                    end(begun)
+                shim.nowait(-1)
+                if lock:
+                    lock.release()
 
     # The interpreter cuts the frames of this file name out of tracebacks, and a script should not see ours.
     guarded.__code__ = guarded.__code__.replace(co_filename="<frozen importlib._bootstrap>")

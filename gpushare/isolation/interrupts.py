@@ -1,13 +1,18 @@
 """Exceptions that come to a job's script from another thread, as Ctrl-C does.
 
 They come at its next bytecode, so a wait for memory or at a door has to end first: all waits of the job do, but for
-memory that is copied out and has no room yet, until the exception has come. A script that catches it and goes on is
-scheduled as before.
+memory that is copied out and has no room yet, until the exception has come. Where the main thread waits for memory it
+comes at that line: torch raises it in place of its own error (`shim/src/interruption.cpp`). A script that catches it
+and goes on is scheduled as before.
+
+In a section that takes what all jobs share (`held_back`) they come at its end.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from types import TracebackType
 from typing import Any
 
 from gpushare.isolation import context
@@ -21,10 +26,96 @@ class _Sent:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # one may come while the same thread sends another
         self.last = 0
+        self.kind: type | None = None  # kept alive until it has come
         self.ends = False  # the job: nothing else may take the place of what ends it
 
 
 _sent: PerJob[_Sent] = PerJob(_Sent(), _Sent)
+
+
+class _Held:
+    """What is held back from a thread."""
+
+    def __init__(self) -> None:
+        self.sections = 0
+        self.last: type[BaseException] | None = None
+
+
+_lock = threading.RLock()  # with it in hand nobody begins such a section, or sends anything
+_held: dict[int, _Held] = {}  # by thread; only of those that are in one
+
+
+class held_back:
+    """In it nothing is raised in the calling thread from another one; the last thing that was sent comes at the end.
+
+    Python raises such an exception after any call, so one may come when a lock has been taken and before the `try`
+    that gives it back. What one of many jobs has taken for good the others would wait for.
+    """
+
+    def __enter__(self) -> None:
+        self._thread = threading.get_ident()
+        held = _held.get(self._thread) or _Held()
+        self._before = held.sections
+        try:
+            with _lock:
+                _held[self._thread] = held
+                held.sections = self._before + 1
+            # What was sent before has come by now: the call that ends the block above looks for it.
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with _lock:
+            held = _held.get(self._thread)
+            if held is None:
+                return
+            held.sections = self._before
+            if held.sections == 0:
+                del _held[self._thread]
+                if held.last:
+                    interpreter.raise_in_thread(self._thread, held.last)
+
+    # What is raised there names no file of ours in its traceback.
+    __exit__.__code__ = __exit__.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+
+
+def raise_in(thread_ident: int, exception: type[BaseException], waits_of: int = 0) -> None:
+    """Raise it in that thread at its next bytecode, or where what holds it back ends. Of several the last one comes.
+
+    :param waits_of: account of a job whose waits are about to be ended: then also where the thread waits.
+    """
+    with _lock:
+        if held := _held.get(thread_ident):
+            held.last = exception
+        elif waits_of:
+            shim.interrupt(waits_of, thread_ident, exception)
+        else:
+            interpreter.raise_in_thread(thread_ident, exception)
+
+
+def _after_fork_in_child() -> None:
+    # Held by a thread that is not there; and so are the others' sections.
+    global _lock
+    _lock = threading.RLock()
+    mine = threading.get_ident()
+    for thread in [t for t in _held if t != mine]:
+        del _held[thread]
+
+
+def install() -> None:
+    """A forked child has a lock of its own."""
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing was sent yet."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Nothing: what was sent goes with the context."""
 
 
 def send(
@@ -38,22 +129,25 @@ def send(
     sent = _sent.of(job)
     mine = 0
 
-    def made(_: type, *own: Any) -> BaseException:
+    def made(_: type, *text: Any) -> BaseException:
+        shim.interrupt_came(job.account)
         if not for_good:
             _has_come(job, mine)
-        return kind(*(own or args))
+        return kind(*args)
 
     # Only a class can be raised in another thread. This one is called there, before the script sees anything, and what
-    # it makes is none of its own but the exception as it should be.
+    # it makes is none of its own but the exception as it should be. Torch calls it with the text of its own error.
     stands_in = type(kind.__name__, (kind,), {"__new__": made})
     with sent.lock:
         if sent.ends and not for_good:
             return
         sent.ends = sent.ends or for_good
         mine = sent.last = sent.last + 1
+        before, sent.kind = sent.kind, stands_in  # that one lives until this one has taken its place
+        raise_in(job.thread_ident, stands_in, job.account if ends_waits else 0)
+        del before
         if ends_waits:
             shim.cancel(job.account)
-        interpreter.set_async_exception(job.thread_ident, stands_in)
 
 
 def _has_come(job: context.JobContext, which: int) -> None:

@@ -15,9 +15,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 from gpushare.isolation.perjob import PerJob
-from gpushare.native import interpreter
 
 Enter = Callable[[context.JobContext], None]
 _threading: Any = threading
@@ -242,4 +241,4 @@ def leave(job: context.JobContext) -> None:
     _end_executors(job, wait=False)
     for thread in _others(job):
         if thread.ident and not _is_of_executor(thread) and not getattr(thread, "_gpushare_ends", False):
-            interpreter.set_async_exception(thread.ident, SystemExit)
+            interrupts.raise_in(thread.ident, SystemExit)

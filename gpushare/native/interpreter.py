@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import importlib
 import sys
+from collections.abc import Callable
 
 from gpushare.native.library import NativeError, lib
 
@@ -67,9 +68,8 @@ def watch_locks_of(library: str) -> bool:
     return changed > 0
 
 
-def set_async_exception(thread_ident: int, exception: type[BaseException]) -> bool:
-    """Raise in another Python thread, at its next bytecode; False if there is no such thread."""
-    raised: int = ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread_ident), ctypes.py_object(exception)
-    )
-    return raised == 1
+# Raises in another Python thread (its ident, the class) at its next bytecode, or in this one at once; 0 if there is no
+# such thread. No Python code, whose frame a script would see in the traceback.
+raise_in_thread: Callable[[int, type[BaseException]], int] = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_ulong, ctypes.py_object
+)(("PyThreadState_SetAsyncExc", ctypes.pythonapi))

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 22
+API_VERSION = 23
 
 _shim: ctypes.CDLL | None = None
 
@@ -129,6 +129,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_compile_region": (_I64, (_I64,)),
     "gs_cancel": (None, (_I32,)),
     "gs_uncancel": (None, (_I32,)),
+    "gs_interrupt": (None, (_I32, _U64, ctypes.py_object)),
+    "gs_interrupt_came": (None, (_I32,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
@@ -215,6 +217,8 @@ _QUICK = (
     "gs_compile_region",
     "gs_assignments_watch",
     "gs_assignments_mark",
+    "gs_interrupt",
+    "gs_interrupt_came",
 )
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 

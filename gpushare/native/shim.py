@@ -161,6 +161,17 @@ def uncancel(account: int) -> None:
     lib().gs_uncancel(account)
 
 
+def interrupt(account: int, thread_ident: int, kind: type[BaseException]) -> None:
+    """Raise `kind` in that thread of the job: at its next bytecode, or in place of the error of a wait that `cancel`
+    ends. The caller keeps it alive until `interrupt_came`."""
+    quick["gs_interrupt"](account, thread_ident, kind)
+
+
+def interrupt_came(account: int) -> None:
+    """What was sent last has been raised."""
+    quick["gs_interrupt_came"](account)
+
+
 def collection_callback() -> Callable[[str, dict[str, int]], None]:
     """For `gc.callbacks`. It runs no Python code, in which an interrupt could be raised and be lost."""
     return quick["gs_collection"]

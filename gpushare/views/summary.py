@@ -91,7 +91,8 @@ def _times(summary: dict[str, Any]) -> str:
             f"; iterations of two jobs or more advanced together for {format_seconds(summary['overlap_s'])}"
         )
     if times := sum(job["copies_out"] for job in summary["jobs"]):
-        text += f"; {times} times the memory of a job that waited was copied out for another"
+        how_often = "once" if times == 1 else f"{times} times"
+        text += f"; {how_often} the memory of a job that waited was copied out for another"
     return text + _longest_wait(summary["jobs"]) + _modes(summary["modes"] or {})
 
 

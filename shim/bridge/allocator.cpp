@@ -72,6 +72,7 @@ void* Allocator::obtain(size_t bytes, int device, cudaStream_t stream) {
 // The words "CUDA out of memory." are what libraries look for.
 void Allocator::fail(size_t bytes, int device) {
   std::string why = gs_last_error();
+  if (gs_last_failure() == GS_INTERRUPTED) gs_raise_interrupt(gs_thread_account());
   TORCH_CHECK(gs_last_failure() == GS_OUT_OF_MEMORY, why);
   tell_observers(device, bytes);
   TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ",

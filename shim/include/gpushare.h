@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 22
+#define GS_API_VERSION 23
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8    // of iterations of a job
@@ -32,7 +32,8 @@ enum gs_policy { GS_UNMANAGED = 0, GS_TEMPORAL = 1, GS_ZICO = 2 };
 enum gs_order { GS_FIFO = 0, GS_FAIR = 1, GS_RANKED = 2 };
 enum gs_device_kind { GS_HOST = 0, GS_CUDA = 1 };
 // What a call failed for, beside the text: more memory would have helped, or not.
-enum gs_failure { GS_NO_FAILURE = 0, GS_FAILED = 1, GS_OUT_OF_MEMORY = 2 };
+// GS_INTERRUPTED: the wait ended for what the job was sent.
+enum gs_failure { GS_NO_FAILURE = 0, GS_FAILED = 1, GS_OUT_OF_MEMORY = 2, GS_INTERRUPTED = 3 };
 
 typedef struct gs_config {
   uint64_t budget_bytes;   // rounded down to pages
@@ -148,6 +149,12 @@ GS_EXPORT gs_account gs_switches_of(gs_account account);
 GS_EXPORT int64_t gs_compile_region(int64_t region);
 GS_EXPORT void gs_cancel(gs_account job);    // its waits end from now on, in an error if need be
 GS_EXPORT void gs_uncancel(gs_account job);  // it waits again, as before
+// With the GIL: raises a class of Python in that thread of the job, at its next bytecode or, if its
+// wait for memory is cancelled, at the line that waits. It is not kept alive.
+GS_EXPORT void gs_interrupt(gs_account job, uint64_t thread, void* kind);
+GS_EXPORT void gs_interrupt_came(gs_account job);  // at a bytecode
+// After GS_INTERRUPTED: throws what torch raises so.
+GS_EXPORT void gs_raise_interrupt(gs_account account);
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait
 
 // For gc.callbacks: called when a collection starts and when it stops, with Python objects that are

@@ -12,6 +12,7 @@
 #include "../include/gpushare.h"
 #include "crash.h"
 #include "devices/open.h"
+#include "interruption.h"
 #include "runtime.h"
 #include "sampler.h"
 #include "switches.h"
@@ -182,6 +183,18 @@ void gs_cancel(gs_account job) {
 
 void gs_uncancel(gs_account job) {
   if (Runtime* r = active(); r && is_job(job)) r->governor().uncancel(static_cast<uint32_t>(job));
+}
+
+void gs_interrupt(gs_account job, uint64_t thread, void* kind) {
+  if (is_job(job)) send_interruption(static_cast<uint32_t>(job), thread, kind);
+}
+
+void gs_interrupt_came(gs_account job) {
+  if (is_job(job)) interruption_came(static_cast<uint32_t>(job));
+}
+
+void gs_raise_interrupt(gs_account account) {
+  raise_interruption(is_account(account) ? static_cast<uint32_t>(account) : 0, t_error);
 }
 
 void gs_nowait(int32_t delta) { thread_state.no_wait += delta; }

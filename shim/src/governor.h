@@ -31,6 +31,11 @@ class OutOfMemory : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A wait for memory that was ended for what its job was sent (interruption.h).
+class Interrupted : public OutOfMemory {
+  using OutOfMemory::OutOfMemory;
+};
+
 struct PoolState {
   uint64_t held, headroom, shared, budget;  // pages
   uint64_t free_ranges;

@@ -7,6 +7,7 @@
 
 #include "../include/gpushare.h"
 #include "api.h"
+#include "interruption.h"
 #include "torch_symbols.h"
 
 using gpushare::in_torch;
@@ -15,9 +16,9 @@ namespace {
 std::atomic<bool> graph_seen{false};
 
 // Torch's own words, which libraries look for that try again with a smaller batch.
-[[noreturn]] void fail_on_cpu(size_t bytes, const char* why) {
-  throw gpushare::OutOfMemory("DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
-                              std::to_string(bytes) + " bytes. " + why);
+std::string failed_on_cpu(size_t bytes, const char* why) {
+  return "DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
+         std::to_string(bytes) + " bytes. " + why;
 }
 }  // namespace
 
@@ -26,10 +27,12 @@ namespace c10 {
 GS_EXPORT void* alloc_cpu(size_t bytes) {
   try {
     return gs_alloc(bytes, -1, gs_thread_account(), 0, 0);
+  } catch (const gpushare::Interrupted& e) {
+    gpushare::raise_interruption(gpushare::thread_state.account, failed_on_cpu(bytes, e.what()));
   } catch (const gpushare::OutOfMemory& e) {
-    fail_on_cpu(bytes, e.what());
+    throw gpushare::OutOfMemory(failed_on_cpu(bytes, e.what()));
   } catch (const std::bad_alloc&) {
-    fail_on_cpu(bytes, "The system has no more.");
+    throw gpushare::OutOfMemory(failed_on_cpu(bytes, "The system has no more."));
   }
 }
 GS_EXPORT void free_cpu(void* data) { gs_free(data, -1, 0); }

@@ -348,3 +348,91 @@ def test_a_job_is_told_while_another_one_that_has_a_handler_is_away(tmp_path: Pa
     assert process.returncode == 0, out + err
     jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
     assert sum(job["copies_out"] for job in jobs) > 0
+
+
+SAVES = """
+import atexit, torch
+atexit.register(lambda: print("atexit", flush=True))
+net = torch.nn.Linear(10, 10)
+print("up", flush=True)
+try:
+    for _ in range(2):
+        torch.zeros(60 << 18)
+except KeyboardInterrupt as error:
+    torch.save(net.state_dict(), "saved.pt")
+    print("saved", error.args, torch.zeros(4).sum().item(), flush=True)
+finally:
+    print(sum(1 for _ in range(100_000)), flush=True)
+"""
+KEEPS = """
+import time, torch
+kept = torch.zeros(60 << 18)
+print("kept", flush=True)
+try:
+    while True:
+        time.sleep(0.01)
+except KeyboardInterrupt:
+    time.sleep(3)  # what the other one waits for does not come meanwhile
+"""
+
+
+def test_who_waits_for_memory_is_interrupted_at_that_line(tmp_path: Path) -> None:
+    """Not by an error of the allocation, behind which it would come somewhere in what the script does about that."""
+    (tmp_path / "keeps.py").write_text(KEEPS)
+    (tmp_path / "saves.py").write_text(SAVES)
+    process = start(
+        tmp_path, "keeps.py", "saves.py", "--budget", "100MiB", "--log-dir", "logs", "--summary", "s.json"
+    )
+    host_of(process, "keeps | kept")
+    deadline = time.monotonic() + 60
+    while "up" not in (tmp_path / "logs" / "saves.out").read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, out + err
+    assert (tmp_path / "saved.pt").exists()
+    said = (tmp_path / "logs" / "saves.out").read_text()
+    assert said == "up\nsaved () 0.0\n100000\natexit\n"
+    waits = {
+        job["name"]: job["memory_waits"] for job in json.loads((tmp_path / "s.json").read_text())["jobs"]
+    }
+    assert waits["saves"] == 1
+    assert (tmp_path / "logs" / "saves.err").read_text() == ""
+
+
+LEAVES = """
+import signal, sys, time
+
+def late(number, frame):
+    raise TimeoutError("late")
+
+signal.signal(signal.SIGALRM, late)
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+try:
+    import torch._dynamo
+    time.sleep(10)
+except TimeoutError as error:
+    print(error)
+"""
+IMPORTS = """
+import time
+import torch._dynamo
+time.sleep(1)
+begun = time.monotonic()
+import imaplib, mailbox, ftplib
+print("quick" if time.monotonic() - begun < 10 else "slow")
+"""
+
+
+def test_what_interrupts_an_import_keeps_no_other_one_from_its_own(tmp_path: Path) -> None:
+    """The lock of imports was never given back by who was told that it has it and, at once, that it is late."""
+    (tmp_path / "imports.py").write_text(IMPORTS)
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    late = [f"leaves.py {s}" for s in ("0.05", "0.15", "0.3")]
+    process = start(tmp_path, "imports.py", *late, "--log-dir", "logs")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert (tmp_path / "logs" / "imports.out").read_text() == "quick\n"
+    for name in ("leaves", "leaves-2", "leaves-3"):
+        assert (tmp_path / "logs" / f"{name}.out").read_text() == "late\n"
