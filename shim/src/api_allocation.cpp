@@ -6,6 +6,7 @@
 
 #include "../include/gpushare.h"
 #include "api.h"
+#include "interruption.h"
 #include "runtime.h"
 #include "switches.h"
 
@@ -111,6 +112,8 @@ void gs_free(void* address, int32_t device, gs_stream) {
 void* gs_torch_alloc(size_t bytes, int device, void* stream) {
   try {
     return gs_alloc(bytes, device, gs_thread_account(), reinterpret_cast<gs_stream>(stream), 0);
+  } catch (const Interrupted& e) {
+    raise_interruption(thread_state.account, e.what());
   } catch (const OutOfMemory& e) {
     throw std::runtime_error(std::string("CUDA out of memory. ") + e.what());
   }

@@ -167,6 +167,39 @@ def out_of_memory_tells_the_figures() -> None:
         raise AssertionError(wrong)
 
 
+class Stop(BaseException):
+    pass
+
+
+def what_is_sent_takes_the_place_of_the_error() -> None:
+    """Of a wait that was ended for it."""
+    me, clear = threading.get_ident(), ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def send() -> None:  # but for what comes at the next bytecode
+        shim.interrupt(1, me, Stop)
+        clear(ctypes.c_ulong(me), None)
+
+    sys.setswitchinterval(100)
+    sender = threading.Thread(target=send)
+    sender.start()
+    sender.join()
+    sys.setswitchinterval(0.005)
+    first = raw_alloc(200 * MIB, STREAMS[0])
+    shim.cancel(1)
+    try:
+        raw_alloc(100 * MIB, STREAMS[0])
+    except Stop as error:
+        seen = str(error)
+    assert seen == "gpushare: interrupted while waiting for memory", seen
+    try:
+        raw_alloc(100 * MIB, STREAMS[0])
+    except RuntimeError as error:  # it has come
+        seen = f"then {error}"
+    assert seen == "then gpushare: interrupted while waiting for memory", seen
+    shim.uncancel(1)
+    raw_delete(first)
+
+
 def a_job_without_a_thread_is_found_by_its_stream() -> None:
     shim.thread_leave()
     address = raw_alloc(MIB, STREAMS[2])
@@ -281,6 +314,7 @@ for test in (
     blocks_and_their_figures,
     a_snapshot_covers_what_is_reserved,
     out_of_memory_tells_the_figures,
+    what_is_sent_takes_the_place_of_the_error,
     a_job_without_a_thread_is_found_by_its_stream,
     other_streams_keep_a_block,
     graphs_keep_their_memory,
