@@ -45,18 +45,20 @@ class _CompileLock:
         self._depth = 0
         self.owner: int | None = None  # thread that compiles
 
+    # What comes from another thread may come after any call but those in `held_back`, and must not leave the lock.
+
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         taken = False
-        try:  # an interrupt may come anywhere else, and must not leave the lock behind
+        try:
             with interrupts.held_back():
-                taken = self._lock.acquire(blocking, timeout)
+                taken = bool(self._lock.acquire(blocking, timeout))
                 if taken:
                     self._begin()
         except BaseException:
             if taken:
                 self.release()
             raise
-        return bool(taken)
+        return taken
 
     def _begin(self) -> None:
         self._depth += 1
@@ -66,24 +68,29 @@ class _CompileLock:
             global_hooks.show_compiler()
             compiler_memory.show_compiler()
 
-    def release(self) -> None:
-        with interrupts.held_back():
-            try:
-                if self._depth == 1:
-                    compiler_memory.keep()
-                    global_hooks.hide_from_compiler()
-            finally:
-                shim.nowait(-1)
-                self._depth -= 1
-                if self._depth == 0:
-                    self.owner = None
-                self._lock.release()
+    def release(self, *_: object) -> None:
+        ended = False
+        try:
+            with interrupts.held_back():
+                self._end()
+                ended = True
+        finally:
+            if not ended:
+                self._end()
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    def _end(self) -> None:
+        try:
+            if self._depth == 1:
+                compiler_memory.keep()
+                global_hooks.hide_from_compiler()
+        finally:
+            shim.nowait(-1)
+            self._depth -= 1
+            if self._depth == 0:
+                self.owner = None
+            self._lock.release()
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    __enter__, __exit__ = acquire, release
 
 
 _compile_lock: _CompileLock | None = None

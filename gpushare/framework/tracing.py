@@ -31,17 +31,20 @@ _tracing: int | None = None  # thread
 def _trace_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
     global _tracing
     with _lock:
-        before, begun = _tracing, False
+        before, begun, at_end = _tracing, False, interrupts.held_back()
         try:
             with interrupts.held_back():
                 _tracing = threading.get_ident()
                 shim.nowait(1)
                 begun = True
-            return _trace(self, *args, **kwargs)
+            traced = _trace(self, *args, **kwargs)
+            at_end.begin()
+            return traced
         finally:
             _tracing = before
             if begun:
                 shim.nowait(-1)
+            at_end.end()
 
 
 def is_fx_tracing() -> bool:

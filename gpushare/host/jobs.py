@@ -231,7 +231,7 @@ class JobRunner:
         except exits.HardExit:
             raise
         except BaseException as interrupt:
-            return self._ended_by(interrupt)
+            return self._ended_by(interrupt if self._signalled else error)
 
     def _told_of(self, error: BaseException) -> Outcome:
         """What the script raised is printed, or goes to its hook, which may choose the exit code."""

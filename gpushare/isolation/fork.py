@@ -61,7 +61,7 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
         job = context.current()
         if job is None or not context.in_host():
             return fork(*args, **kwargs)
-        importing, parked, pid = None, False, -1
+        importing, parked, pid, at_end = None, False, -1, interrupts.held_back()
         try:
             # What a signal's handler raises may come before each of these lines.
             importing = _lock_imports(job)
@@ -75,12 +75,14 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
                     )
                 result = fork(*args, **kwargs)
                 pid = pid_of(result)
+            at_end.begin()
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there
                 if parked:
                     shim.unpark_others(job.account)
                 if importing:
                     importing.release()
+            at_end.end()
         return result
 
     return fork_alone

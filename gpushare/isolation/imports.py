@@ -53,7 +53,8 @@ def lock_imports() -> Any:
     modules half made. With a limit, since a module may wait for a thread of its own that imports.
     """
     lock = _importing
-    return lock if lock.acquire(timeout=_LONGEST_IMPORT_S) else None
+    longest_s = 0.0 if context.importing_shared() else _LONGEST_IMPORT_S  # the outer import has waited
+    return lock if lock.acquire(timeout=longest_s) else None
 
 
 def _after_fork_in_child() -> None:

@@ -24,9 +24,7 @@ class _Sent:
     """What was sent to a job so far."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # one may come while the same thread sends another
-        self.last = 0
-        self.kind: type | None = None  # kept alive until it has come
+        self.last = self.come = 0  # what has come, of what was sent
         self.ends = False  # the job: nothing else may take the place of what ends it
 
 
@@ -41,7 +39,8 @@ class _Held:
         self.last: type[BaseException] | None = None
 
 
-_lock = threading.RLock()  # with it in hand nobody begins such a section, or sends anything
+# With it in hand nobody begins such a section, or sends anything. What is raised with it in hand takes it again.
+_lock = threading.RLock()
 _held: dict[int, _Held] = {}  # by thread; only of those that are in one
 
 
@@ -52,13 +51,16 @@ class held_back:
     that gives it back. What one of many jobs has taken for good the others would wait for.
     """
 
+    _thread = 0
+
     def __enter__(self) -> None:
-        self._thread = threading.get_ident()
-        held = _held.get(self._thread) or _Held()
+        thread = threading.get_ident()
+        held = _held.get(thread) or _Held()
         self._before = held.sections
+        self._thread = thread
         try:
             with _lock:
-                _held[self._thread] = held
+                _held[thread] = held
                 held.sections = self._before + 1
             # What was sent before has come by now: the call that ends the block above looks for it.
         except BaseException:
@@ -68,41 +70,57 @@ class held_back:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        thread, self._thread = self._thread, 0
         with _lock:
-            held = _held.get(self._thread)
+            held = _held.get(thread)
             if held is None:
                 return
             held.sections = self._before
             if held.sections == 0:
-                del _held[self._thread]
+                del _held[thread]
                 if held.last:
-                    interpreter.raise_in_thread(self._thread, held.last)
+                    interpreter.raise_in_thread(thread, held.last)
+
+    def begin(self) -> None:
+        """For a section that begins at the end of a `try`, so that its `finally` runs whole."""
+        self.__enter__()
+
+    def end(self) -> None:
+        """Also of one that was not begun."""
+        if self._thread:
+            self.__exit__(None, None, None)
 
     # What is raised there names no file of ours in its traceback.
     __exit__.__code__ = __exit__.__code__.replace(co_filename="<frozen importlib._bootstrap>")
 
 
-def raise_in(thread_ident: int, exception: type[BaseException], waits_of: int = 0) -> None:
-    """Raise it in that thread at its next bytecode, or where what holds it back ends. Of several the last one comes.
-
-    :param waits_of: account of a job whose waits are about to be ended: then also where the thread waits.
-    """
+def raise_in(thread_ident: int, exception: type[BaseException]) -> None:
+    """Raise it in that thread at its next bytecode, or where what holds it back ends. Of several the last one comes."""
     with _lock:
         if held := _held.get(thread_ident):
             held.last = exception
-        elif waits_of:
-            shim.interrupt(waits_of, thread_ident, exception)
         else:
             interpreter.raise_in_thread(thread_ident, exception)
 
 
+def _raise_in_main_thread(job: context.JobContext, exception: type[BaseException]) -> None:
+    """The same; also where its wait for memory ends in an error."""
+    with _lock:
+        if held := _held.get(job.thread_ident):
+            held.last = exception
+        else:
+            shim.interrupt(job.account, job.thread_ident, exception)
+
+
 def _after_fork_in_child() -> None:
-    # Held by a thread that is not there; and so are the others' sections.
+    # Locks may be held by threads that are not there, the others' sections are gone, and what was sent is the parent's.
     global _lock
     _lock = threading.RLock()
     mine = threading.get_ident()
     for thread in [t for t in _held if t != mine]:
         del _held[thread]
+    for held in _held.values():
+        held.last = None
 
 
 def install() -> None:
@@ -138,20 +156,26 @@ def send(
     # Only a class can be raised in another thread. This one is called there, before the script sees anything, and what
     # it makes is none of its own but the exception as it should be. Torch calls it with the text of its own error.
     stands_in = type(kind.__name__, (kind,), {"__new__": made})
-    with sent.lock:
+    with _lock:
         if sent.ends and not for_good:
             return
         sent.ends = sent.ends or for_good
         mine = sent.last = sent.last + 1
-        before, sent.kind = sent.kind, stands_in  # that one lives until this one has taken its place
-        raise_in(job.thread_ident, stands_in, job.account if ends_waits else 0)
-        del before
-        if ends_waits:
-            shim.cancel(job.account)
+        _raise_in_main_thread(job, stands_in)
+    if ends_waits:
+        shim.cancel(job.account)  # may wait for the shim's lock
+        with _lock:
+            _wait_again(job, sent)
 
 
 def _has_come(job: context.JobContext, which: int) -> None:
     sent = _sent.of(job)
-    with sent.lock:
-        if sent.last == which and not sent.ends:  # else a later one is on its way
-            shim.uncancel(job.account)
+    with _lock:
+        sent.come = which
+        _wait_again(job, sent)
+
+
+def _wait_again(job: context.JobContext, sent: _Sent) -> None:
+    """Unless something is on its way to the job. With `_lock` in hand."""
+    if sent.come == sent.last and not sent.ends:
+        shim.uncancel(job.account)

@@ -162,8 +162,8 @@ def uncancel(account: int) -> None:
 
 
 def interrupt(account: int, thread_ident: int, kind: type[BaseException]) -> None:
-    """Raise `kind` in that thread of the job: at its next bytecode, or in place of the error of a wait that `cancel`
-    ends. The caller keeps it alive until `interrupt_came`."""
+    """Raise `kind` in that thread of the job, in place of what was sent last: at its next bytecode, or in place of the
+    error of a wait that `cancel` ends."""
     quick["gs_interrupt"](account, thread_ident, kind)
 
 

@@ -149,8 +149,8 @@ GS_EXPORT gs_account gs_switches_of(gs_account account);
 GS_EXPORT int64_t gs_compile_region(int64_t region);
 GS_EXPORT void gs_cancel(gs_account job);    // its waits end from now on, in an error if need be
 GS_EXPORT void gs_uncancel(gs_account job);  // it waits again, as before
-// With the GIL: raises a class of Python in that thread of the job, at its next bytecode or, if its
-// wait for memory is cancelled, at the line that waits. It is not kept alive.
+// With the GIL: raises a class of Python in that thread of the job, in place of what was sent last,
+// at its next bytecode or, where its wait for memory is cancelled, at that line.
 GS_EXPORT void gs_interrupt(gs_account job, uint64_t thread, void* kind);
 GS_EXPORT void gs_interrupt_came(gs_account job);  // at a bytecode
 // After GS_INTERRUPTED: throws what torch raises so.

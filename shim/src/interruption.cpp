@@ -26,15 +26,27 @@ namespace {
 
 // Of one job. Python's lock is held where it is used.
 struct Sent {
-  unsigned long thread = 0;
-  void* kind = nullptr;
+  unsigned long thread = 0;  // none once it has come
+  void* kind = nullptr;  // a reference of its own, until the next one: its making is when it comes
 };
 std::array<Sent, GS_MAX_ACCOUNTS> sent;
 
-int raise_at_next_bytecode(unsigned long thread, void* kind) {
-  static const auto set = reinterpret_cast<int (*)(unsigned long, void*)>(
-      dlsym(RTLD_DEFAULT, "PyThreadState_SetAsyncExc"));
-  return set ? set(thread, kind) : 0;
+template <typename Function>
+Function* of_python(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+void raise_at_next_bytecode(unsigned long thread, void* kind) {
+  static const auto set = of_python<int(unsigned long, void*)>("PyThreadState_SetAsyncExc");
+  set(thread, kind);
+}
+
+void keep(Sent& s, unsigned long thread, void* kind) {
+  static const auto take = of_python<void(void*)>("Py_IncRef");
+  static const auto drop = of_python<void(void*)>("Py_DecRef");
+  take(kind);
+  s.thread = thread;
+  drop(std::exchange(s.kind, kind));  // bears a null
 }
 
 void* runtime_error() {
@@ -50,9 +62,9 @@ class Interruption : public torch::PyTorchError {
   // The autograd engine gives an exception of one of its threads to the one that waits for it.
   void* python_type() override {
     Sent& s = sent[account_];
-    if (!s.kind || s.thread != pthread_self()) return runtime_error();
+    if (s.thread != pthread_self()) return runtime_error();
     raise_at_next_bytecode(s.thread, nullptr);  // it comes here, and once
-    return std::exchange(s.kind, nullptr);
+    return s.kind;
   }
 
  private:
@@ -62,11 +74,11 @@ class Interruption : public torch::PyTorchError {
 }  // namespace
 
 void send_interruption(uint32_t account, unsigned long thread, void* kind) {
-  sent[account] = {thread, kind};
+  keep(sent[account], thread, kind);
   raise_at_next_bytecode(thread, kind);
 }
 
-void interruption_came(uint32_t account) { sent[account].kind = nullptr; }
+void interruption_came(uint32_t account) { sent[account].thread = 0; }
 
 void raise_interruption(uint32_t account, const std::string& text) {
   throw Interruption(account, text);

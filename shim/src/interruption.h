@@ -7,8 +7,8 @@
 
 namespace gpushare {
 
-// With the GIL: raises `kind`, a class, in that thread of the job, as PyThreadState_SetAsyncExc
-// does, or where its wait ends. Borrowed until it has come.
+// With the GIL: raises `kind`, a class, in that thread of the job, in place of what was sent last,
+// as PyThreadState_SetAsyncExc does, or where its wait is ended.
 void send_interruption(uint32_t account, unsigned long thread, void* kind);
 void interruption_came(uint32_t account);
 

@@ -436,3 +436,47 @@ def test_what_interrupts_an_import_keeps_no_other_one_from_its_own(tmp_path: Pat
     assert (tmp_path / "logs" / "imports.out").read_text() == "quick\n"
     for name in ("leaves", "leaves-2", "leaves-3"):
         assert (tmp_path / "logs" / f"{name}.out").read_text() == "late\n"
+
+
+SECOND = """
+import threading, time, torch
+from gpushare.isolation import context, interrupts
+from gpushare.native import shim
+
+job, cancel = context.current(), shim.cancel
+
+def second(account):  # before the thread that waits has Python's lock again
+    shim.cancel = cancel
+    interrupts.send(job, TimeoutError, "late", ends_waits=False)
+    cancel(account)
+
+def first():
+    time.sleep(1)
+    shim.cancel = second
+    interrupts.send(job, KeyboardInterrupt, ends_waits=True)
+
+threading.Thread(target=first).start()
+try:
+    torch.zeros(60 << 18)
+except TimeoutError as error:
+    print(error)
+for _ in range(100):
+    time.sleep(0.01)
+torch.zeros(60 << 18)
+print("waited", flush=True)
+"""
+KEEPS_A_WHILE = """
+import time, torch
+kept = torch.zeros(60 << 18)
+time.sleep(5)
+"""
+
+
+def test_the_last_one_of_two_comes_where_the_first_one_has_ended_the_wait(tmp_path: Path) -> None:
+    """And the job waits again."""
+    (tmp_path / "keeps.py").write_text(KEEPS_A_WHILE)
+    (tmp_path / "second.py").write_text(SECOND)
+    process = start(tmp_path, "keeps.py", "second.py", "--budget", "100MiB", "--log-dir", "logs")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert (tmp_path / "logs" / "second.out").read_text() == "late\nwaited\n"
