@@ -63,7 +63,7 @@ class Interruption : public torch::PyTorchError {
   void* python_type() override {
     Sent& s = sent[account_];
     if (s.thread != pthread_self()) return runtime_error();
-    raise_at_next_bytecode(s.thread, nullptr);  // it comes here, and once
+    raise_at_next_bytecode(std::exchange(s.thread, 0), nullptr);  // it comes here, and once
     return s.kind;
   }
 
