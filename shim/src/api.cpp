@@ -19,10 +19,11 @@
 
 namespace gpushare {
 
-namespace {
-
 Runtime* g_runtime = nullptr;
 bool g_in_child = false;
+
+namespace {
+
 thread_local char t_error[512];
 
 std::string invalid(const gs_config& c) {
@@ -44,8 +45,6 @@ int fail(const std::string& text) {
 }
 
 Runtime* active() { return g_in_child ? nullptr : g_runtime; }
-Runtime* runtime() { return g_runtime; }
-bool in_forked_child() { return g_in_child; }
 
 }  // namespace gpushare
 

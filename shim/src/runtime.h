@@ -106,8 +106,10 @@ class Runtime {
 };
 
 // Null until gs_start has succeeded.
-Runtime* runtime();
-bool in_forked_child();
+extern Runtime* g_runtime;  // set once, by gs_start
+extern bool g_in_child;
+inline Runtime* runtime() { return g_runtime; }
+inline bool in_forked_child() { return g_in_child; }
 
 // The heap that a thread used last; stale once a stream has ended since.
 struct HeapCache {
