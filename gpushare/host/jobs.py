@@ -225,7 +225,7 @@ class JobRunner:
             del raised  # its traceback holds this frame
 
     def _told_of_whole(self, error: BaseException) -> Outcome:
-        """The same; Ctrl-C meanwhile ends no more than that, and the script's handlers run."""
+        """As `_told_of`; Ctrl-C meanwhile ends no more than that, and the script's handlers run."""
         try:
             return self._told_of(error)
         except exits.HardExit:
