@@ -5,14 +5,14 @@ say() { printf '== %s\n' "$*"; }
 
 find_python() {
   local candidate
-  for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+  for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
     [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
-    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; then
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))'; then
       echo "$candidate"
       return
     fi
   done
-  echo "gpushare needs Python 3.11, 3.12 or 3.13; set PYTHON to one" >&2
+  echo "gpushare needs Python 3.11 to 3.14; set PYTHON to one" >&2
   return 1
 }
 

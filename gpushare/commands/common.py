@@ -77,7 +77,7 @@ def check_platform() -> None:
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UsageError(
             f"gpushare needs a python with a global interpreter lock, but {sys.executable} is built without: use the "
-            "usual build of python 3.11 to 3.13"
+            "usual build of python 3.11 to 3.14"
         )
     if not library.library_path().exists():
         raise UsageError(

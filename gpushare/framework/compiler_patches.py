@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.distributions
 
-from gpushare.isolation import context, imports, patches
+from gpushare.isolation import context, imports, patches, settings
 from gpushare.isolation.perjob import PerJob
 
 _has_compiled: PerJob[bool] = PerJob(False, lambda: False)
@@ -43,10 +43,18 @@ def _patch_each(module: types.ModuleType) -> None:
     patcher.patch = staticmethod(patch_for_job)
 
 
+def _collect_less(module: types.ModuleType) -> None:
+    """From torch 2.15 on the collector's thresholds are higher while anybody compiles."""
+    names: Any = module
+    if hasattr(module, "deferred_full_gc"):
+        names.gc = settings.plain_collector()
+
+
 def install() -> None:
     """As soon as the compiler has been imported."""
     imports.when_imported("torch._dynamo.mutation_guard", _tag_modules)
     imports.when_imported("torch._dynamo.eval_frame", _patch_each)
+    imports.when_imported("torch._dynamo.utils", _collect_less)
 
 
 def enter(job: context.JobContext) -> None:

@@ -16,7 +16,7 @@ import torch.random
 import torch.utils.data.dataset
 
 from gpushare.framework.inplace import add_answer
-from gpushare.isolation import context
+from gpushare.isolation import attributes, context
 
 _host_generator = torch.default_generator
 
@@ -64,7 +64,7 @@ def install() -> None:
             vars(module).get("default_generator") is _host_generator
         ):
             module.default_generator = _proxy
-    torch.random.__class__ = _Module
+    attributes.give_class(torch.random, _Module)
     # Not by a class here: names of a plain module are found faster, and these are looked up all the time.
     del torch.default_generator
     add_answer(torch.__getattr__, "default_generator", _named)

@@ -20,13 +20,13 @@ def run(*, pooled: bool = True) -> None:
     if pooled and shim.owner(probe.data_ptr()) != 0:
         raise SelfCheckError(
             f"torch {torch.__version__} does not allocate CPU tensors through c10::alloc_cpu as this "
-            "version of gpushare needs; use torch 2.11 to 2.13"
+            "version of gpushare needs; use torch 2.11 to 2.15"
         )
     torch.ones(1, requires_grad=True) * 2
     if not shim.graph_seen():
         raise SelfCheckError(
             f"torch {torch.__version__} does not number its graph nodes through "
-            "at::sequence_number::get_and_increment as this version of gpushare needs; use torch 2.11 to 2.13"
+            "at::sequence_number::get_and_increment as this version of gpushare needs; use torch 2.11 to 2.15"
         )
     generator = torch.Generator().manual_seed(20240229)
     expected = torch.rand(4, generator=torch.Generator().manual_seed(20240229))
@@ -38,5 +38,5 @@ def run(*, pooled: bool = True) -> None:
     if not torch.equal(drawn, expected):
         raise SelfCheckError(
             f"torch {torch.__version__} does not take its default generator from "
-            "at::detail::getDefaultCPUGenerator as this version of gpushare needs; use torch 2.11 to 2.13"
+            "at::detail::getDefaultCPUGenerator as this version of gpushare needs; use torch 2.11 to 2.15"
         )

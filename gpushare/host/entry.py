@@ -129,7 +129,7 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     from gpushare.framework import cuda_run_ahead, iterations, profiles
     from gpushare.host import parts
     from gpushare.host.jobs import JobRunner, stop_when_profiled
-    from gpushare.isolation import collection, open_files, ownership, patches
+    from gpushare.isolation import collection, open_files, ownership, patches, signal_routes
 
     # First: our hook on optimizers is one for all jobs, and must not look like a job's.
     stop = (stop_when_profiled,) if start["mode"] == "profile" else ()
@@ -155,16 +155,21 @@ def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThrea
     page_bytes = start["page_bytes"]
     runners = [JobRunner(i, spec, control, scheduler, page_bytes) for i, spec in enumerate(start["jobs"])]
     scheduler.expect(len(runners))
+    signal_routes.let_end_all(lambda number: _tell_all(runners, number))
     for runner in runners:
         runner.thread.start()
     return scheduler, runners
 
 
+def _tell_all(runners: list[Any], number: int) -> None:
+    for runner in runners:
+        runner.signal(number)
+
+
 def _listen(messages: Any, runners: list[Any], scheduler: SchedulerThread, control: Control) -> None:
     for message in messages:
         if message["op"] == "signal":
-            for runner in runners:
-                runner.signal(message["number"])
+            _tell_all(runners, message["number"])
         elif message["op"] == "budget":
             refused = _set_budget(scheduler, message["budget_bytes"], force=message["force"])
             control.send("budget", number=message["number"], refused=refused)

@@ -51,7 +51,20 @@ def _class_of(module: types.ModuleType) -> type:
 def give_class(module: types.ModuleType, kind: type) -> None:
     """The module is of this class from now on. cloudpickle, and so joblib, knows the ordinary one only."""
     copyreg.pickle(kind, _by_name)
+    _ask_class_first(kind)
     module.__class__ = kind
+
+
+def _ask_class_first(kind: Any) -> None:
+    """From 3.14 on the interpreter reads what is in a module's dict from there, past the properties of its class, where
+    that looks names up as a plain module's does (`_LOAD_ATTR_MODULE` in its bytecodes.c).
+
+    Both are functions in C, so that nothing is seen of it in tracebacks. The second one, which is asked for what is not
+    there, knows of `__getattr__` in the module, and has the module's words for the error.
+    """
+    plain = types.ModuleType.__getattribute__
+    if kind.__getattribute__ is plain and not hasattr(kind, "__getattr__"):
+        kind.__getattribute__, kind.__getattr__ = object.__getattribute__, plain
 
 
 def _by_name(module: types.ModuleType) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:

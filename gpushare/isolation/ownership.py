@@ -163,14 +163,13 @@ def _is_own(job: JobContext, top: str) -> bool:
         return True
     others = _shared_path | _of_packages(job)
     own_entries = _absolute(job, (entry for entry in job.path if entry not in others))
-    if PathFinder.find_spec(top, own_entries) is None:
+    own = PathFinder.find_spec(top, own_entries)
+    found = PathFinder.find_spec(top, _absolute(job, job.path)) if own else None
+    if own is None or found is None:
         return False
-    spec = PathFinder.find_spec(top, _absolute(job, job.path))
-    if spec is None:
-        return False
-    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-    roots = tuple(os.path.join(entry, "") for entry in own_entries)
-    return any(place.startswith(roots) for place in places)
+    if own.origin or found.origin:  # a package that is installed goes before a folder that only has its name
+        return own.origin == found.origin
+    return not set(own.submodule_search_locations or ()).isdisjoint(found.submodule_search_locations or ())
 
 
 def _of_packages(job: JobContext) -> set[str]:

@@ -7,6 +7,7 @@ import locale
 import resource
 import socket
 import sys
+import types
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ _SETTINGS: tuple[tuple[str, Any, str, Any], ...] = (
     ("the timeout of sockets", socket, "setdefaulttimeout", socket.getdefaulttimeout),
 )
 _switches: list[Switch] = []
-_set_locale = locale.setlocale
+_set_locale, _set_thresholds = locale.setlocale, gc.set_threshold
 
 
 def _apply(function: Any, arguments: tuple[Any, ...]) -> None:
@@ -67,6 +68,13 @@ def _setlocale(category: int, value: Any = None) -> str:
 
 
 _locales: dict[int, Switch] = {}
+
+
+def plain_collector() -> types.ModuleType:
+    """The module `gc` for code that sets thresholds for a moment, whichever job is in it: that is no job's wish."""
+    plain = types.ModuleType(gc.__name__, gc.__doc__)
+    vars(plain).update(vars(gc), set_threshold=_set_thresholds)
+    return plain
 
 
 def install() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 
 from gpushare.isolation import context
 from gpushare.isolation.signal_handlers import OF_TIMERS, deliver, has_handler, has_timer, table_of
@@ -44,6 +45,8 @@ _live: list[context.JobContext] = []
 _following = threading.Lock()
 _followed: frozenset[int] = frozenset()  # of those, what C code has no handler for
 _in_c: int | None = None  # Python's handler
+_ENDING = (signal.SIGTERM, signal.SIGHUP)  # ask all to end, as they would each script by itself
+_end_all: Callable[[int], object] | None = None  # what the host does then
 
 
 def _receivers(number: int) -> list[context.JobContext]:
@@ -72,6 +75,9 @@ def _route(came: int) -> None:
 
 def _on_host_signal(number: int) -> None:
     receivers = _receivers(number)
+    if receivers and number in _ENDING and _end_all:
+        _end_all(number)
+        return
     for job in receivers:
         deliver(job, number)
     if number in ROUTED and not receivers:
@@ -91,6 +97,12 @@ def install() -> None:
     for number in _followed:
         _in_c = process.swap_signal_action(number, None)
     threading.Thread(target=_route, args=(came,), name="signals", daemon=True).start()
+
+
+def let_end_all(call: Callable[[int], object]) -> None:
+    """Have `call` told the number of a signal that asks all jobs to end, where at least one of them handles it."""
+    global _end_all
+    _end_all = call
 
 
 def begin(job: context.JobContext) -> None:

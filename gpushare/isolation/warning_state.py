@@ -13,7 +13,7 @@ import warnings
 from functools import wraps
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import attributes, context
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 
@@ -23,6 +23,9 @@ _filters: PerJob[list[Any]] = PerJob(_warnings.filters, lambda: list(_filters.ho
 _registries: PerJob[dict[str, dict[Any, Any]]] = PerJob({}, dict)
 _warn_explicit = warnings.warn_explicit
 _mutated = _warnings._filters_mutated
+_mutated_held: Any = getattr(
+    warnings, "_filters_mutated_lock_held", None
+)  # from 3.14 on, with the module's lock
 
 
 class _Blocks(threading.local):
@@ -94,11 +97,19 @@ def _filters_mutated() -> None:
     """
     job = context.current()
     if job is None or not context.in_host() or len(_jobs) < 2:
-        _mutated()
+        _forget_shown()
         return
     _registries.of(job).clear()
     for module in list(job.modules.values()):  # what C code warns of
         vars(module).get("__warningregistry__", {}).clear()
+
+
+def _forget_shown() -> None:
+    if _mutated_held is None:
+        _mutated()
+        return
+    with _warnings._lock:
+        _mutated_held()
 
 
 def _showwarnmsg(message: Any) -> None:
@@ -171,13 +182,15 @@ def install() -> None:
     for name, function in (
         ("_add_filter", _add_filter),
         ("_filters_mutated", _filters_mutated),
+        ("_filters_mutated_lock_held", _filters_mutated),
         ("resetwarnings", _resetwarnings),
         ("_showwarnmsg", _showwarnmsg),
         ("_formatwarnmsg", _formatwarnmsg),
     ):
-        vars(warnings)[name] = function
+        if name in vars(warnings):
+            vars(warnings)[name] = function
     _count_blocks()
-    warnings.__class__ = _Module
+    attributes.give_class(warnings, _Module)
     replace_everywhere([(_original_warn, _warn)], but=__name__)
 
 

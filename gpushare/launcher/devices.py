@@ -16,7 +16,7 @@ from gpushare.errors import UsageError
 from gpushare.native import gpus
 
 _ELSE = "or use --device cpu"
-_NEWEST_TORCH = (2, 14)  # that the tests have been run with
+_NEWEST_TORCH = (2, 15)  # that the tests have been run with
 _DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/dxg"))  # the second one: a GPU of WSL
 
 

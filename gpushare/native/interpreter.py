@@ -27,7 +27,7 @@ def replace_interpreter_modules(old: object, new: object) -> None:
     if len(found) != 1:
         raise NativeError(
             f"python {sys.version.split()[0]} keeps its table of modules where gpushare does not find it "
-            f"({len(found)} candidates); use python 3.11 to 3.13"
+            f"({len(found)} candidates); use python 3.11 to 3.14"
         )
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
     words[found[0]] = id(new)

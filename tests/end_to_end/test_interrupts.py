@@ -208,6 +208,20 @@ def test_a_signal_to_gpushare_reaches_the_scripts(tmp_path: Path, number: signal
     assert (tmp_path / "saved.pt").exists() and "saves | saved" in out
 
 
+def test_a_signal_to_the_host_itself_reaches_all_where_one_handles_it(tmp_path: Path) -> None:
+    (tmp_path / "saves.py").write_text(TERMINATED)
+    process = start(tmp_path, "saves.py", "train.py 1000000", "--summary", "s.json", "--log-dir", "logs")
+    host = host_of(process, "saves | up")
+    while not (tmp_path / "logs" / "train.out").stat().st_size:
+        time.sleep(0.05)
+    host.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, out + err
+    jobs = {j["name"]: j for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
+    assert (jobs["saves"]["status"], jobs["saves"]["exit_code"]) == ("ok", 0)
+    assert (jobs["train"]["status"], jobs["train"]["exit_code"]) == ("interrupted", 143)
+
+
 SLEEPS = {
     "sleeps": "import time\nprint('up', end='', flush=True)\ntime.sleep(1000)\n",
     "waits": "import threading\nprint('up')\nthreading.Event().wait()\n",

@@ -110,6 +110,7 @@ def test_pythonpath_may_name_a_folder_of_installed_packages(
     subprocess.run(build, check=True, timeout=60)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "own_one.py").write_text("import sys\nOWNER = sys.argv[1]\n")
+    (tmp_path / "once_only").mkdir()  # as a folder of data may be called, beside the environment
     script = "import once_only, own_one\nprint(own_one.OWNER, once_only.__file__.endswith('once_only.so'))\n"
     (tmp_path / "job.py").write_text(script)
     monkeypatch.setenv("PYTHONPATH", f"{packages}/{os.pathsep}mine")
