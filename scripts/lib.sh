@@ -1,4 +1,5 @@
-# Shared by demo.sh and test.sh: a virtual environment in .venv with this tree installed in it.
+# Shared by demo.sh and test.sh: a virtual environment in .venv with this tree installed in it. PYTHON and TORCH (a
+# version) choose with what it is made.
 # Quick when nothing changed: the tree's files are hashed, and the hash is kept beside what was installed.
 
 say() { printf '== %s\n' "$*"; }
@@ -34,8 +35,8 @@ install() {
     return
   fi
   if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
-    say "installing torch 2.13.0"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+    say "installing torch ${TORCH:=2.13.0}"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "torch==$TORCH"
   fi
   say "installing gpushare"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check ".[$extras]"

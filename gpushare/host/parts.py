@@ -38,6 +38,7 @@ from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
     children,
     collection,
+    cut_waits,
     descriptors,
     directory,
     environment,
@@ -78,6 +79,7 @@ _PARTS: tuple[Any, ...] = (
     modules,
     path_hooks,
     interrupts,
+    cut_waits,
     imports,
     packages,
     package_settings,

@@ -15,6 +15,11 @@ from gpushare.isolation import interrupts
 from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
+_FROM_3_14 = sys.version_info >= (
+    3,
+    14,
+)  # before, the interpreter makes nothing special of KeyboardInterrupt's kin
+
 LOST_OUTPUT = 120  # python's exit code when stdout could not be flushed
 _NO_C_LONG = 0xFF
 _INTERRUPTED = 128 + signal.SIGINT  # as a shell tells it: the interpreter ends itself by the signal
@@ -69,7 +74,9 @@ def report(error: BaseException) -> int | None:
     :raises HardExit: the hook calls `os._exit`.
     """
     code = _told_to_hook(error)
-    if code is None and type(error) is KeyboardInterrupt:  # of its kin the interpreter makes nothing special
+    if code is None and (
+        type(error) is KeyboardInterrupt or (_FROM_3_14 and isinstance(error, KeyboardInterrupt))
+    ):
         return _INTERRUPTED
     return code
 

@@ -7,7 +7,7 @@ find that there. Python loads compiled code once per process, so these stay one 
 - the Python side of one compiled package, which it names by its exact version,
 - those that register at their import what can be known once only, in C++ of another package,
 - what is loaded before any job (torch, and what it imports), and what torch imports where it is installed,
-- what a person wants to be shared.
+- what a person wants to be shared, with what it has of its extras: where that is installed it is used.
 """
 
 from __future__ import annotations
@@ -49,12 +49,14 @@ class Distribution:
 
     :param needs: names of distributions, and the versions that will do.
     :param tops: modules and packages at the top that it holds.
+    :param can_use: names of those that its extras need.
     """
 
     name: str
     needs: dict[str, str]
     tops: frozenset[str]
     is_compiled: bool
+    can_use: frozenset[str] = frozenset()
 
 
 class Installed:
@@ -135,8 +137,11 @@ def distributions() -> Iterator[Distribution]:
             for name, versions, marker in _REQUIREMENT.findall(head)
             if not _is_for_others(marker)
         }
+        extras = frozenset(
+            normal(name) for name, _, marker in _REQUIREMENT.findall(head) if _EXTRA.search(marker)
+        )
         tops, is_compiled = _content(found, titles[0])
-        yield Distribution(normal(titles[0]), needs, tops, is_compiled)
+        yield Distribution(normal(titles[0]), needs, tops, is_compiled, extras)
 
 
 def _is_for_others(marker: str) -> bool:
@@ -175,7 +180,9 @@ def _closure(all_: dict[str, Distribution], wanted: set[str]) -> set[str]:
     compiled = {each.name for each in all_.values() if each.is_compiled} - {_HOST} - _PLAIN
     fronts = {each.name for each in all_.values() if _is_front(each, compiled)}
     by_top = {each.name for each in all_.values() if wanted & set(map(normal, each.tops))}
-    left = list(compiled | fronts | ((_FRONT_ENDS | _REGISTER_ONCE | wanted) & all_.keys()) | by_top)
+    asked = (wanted & all_.keys()) | by_top
+    used = {name for each in asked for name in all_[each].can_use & all_.keys() - _APART}
+    left = list(compiled | fronts | ((_FRONT_ENDS | _REGISTER_ONCE) & all_.keys()) | asked | used)
     shared = set(left)
     while left:
         for name in all_[left.pop()].needs:

@@ -2,8 +2,9 @@
 
 They come at its next bytecode, so a wait for memory or at a door has to end first: all waits of the job do, but for
 memory that is copied out and has no room yet, until the exception has come. Where the main thread waits for memory it
-comes at that line: torch raises it in place of its own error (`shim/src/interruption.cpp`). A script that catches it
-and goes on is scheduled as before.
+comes at that line: torch raises it in place of its own error (`shim/src/interruption.cpp`). Waits of the interpreter,
+as for a moment or a child, end as well (`shim/src/interpose_rests.cpp`, `cut_waits`). A script that catches it and goes
+on is scheduled as before.
 
 In a section that takes what all jobs share (`held_back`) they come at its end.
 """
@@ -12,12 +13,11 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 from typing import Any
 
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
-from gpushare.native import interpreter, shim
+from gpushare.native import shim
 
 
 class _Sent:
@@ -31,17 +31,7 @@ class _Sent:
 _sent: PerJob[_Sent] = PerJob(_Sent(), _Sent)
 
 
-class _Held:
-    """What is held back from a thread."""
-
-    def __init__(self) -> None:
-        self.sections = 0
-        self.last: type[BaseException] | None = None
-
-
-# With it in hand nobody begins such a section, or sends anything. What is raised with it in hand takes it again.
-_lock = threading.RLock()
-_held: dict[int, _Held] = {}  # by thread; only of those that are in one
+_lock = threading.RLock()  # only in `held_back`: what comes when it has been taken would leave it
 
 
 class held_back:
@@ -51,35 +41,23 @@ class held_back:
     that gives it back. What one of many jobs has taken for good the others would wait for.
     """
 
-    _thread = 0
+    _thread = _before = 0
 
     def __enter__(self) -> None:
         thread = threading.get_ident()
-        held = _held.get(thread) or _Held()
-        self._before = held.sections
-        self._thread = thread
+        self._before = shim.held_sections(thread)
         try:
-            with _lock:
-                _held[thread] = held
-                held.sections = self._before + 1
-            # What was sent before has come by now: the call that ends the block above looks for it.
+            shim.hold_back(thread)
+            # What was sent before has come by now: the end of the call looks for it.
         except BaseException:
-            self.__exit__(None, None, None)
+            shim.let_come(thread, self._before)
             raise
+        self._thread = thread
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         thread, self._thread = self._thread, 0
-        with _lock:
-            held = _held.get(thread)
-            if held is None:
-                return
-            held.sections = self._before
-            if held.sections == 0:
-                del _held[thread]
-                if held.last:
-                    interpreter.raise_in_thread(thread, held.last)
+        if thread:
+            shim.let_come(thread, self._before)
 
     def begin(self) -> None:
         """For a section that begins at the end of a `try`, so that its `finally` runs whole."""
@@ -87,8 +65,7 @@ class held_back:
 
     def end(self) -> None:
         """Also of one that was not begun."""
-        if self._thread:
-            self.__exit__(None, None, None)
+        self.__exit__()
 
     # What is raised there names no file of ours in its traceback.
     __exit__.__code__ = __exit__.__code__.replace(co_filename="<frozen importlib._bootstrap>")
@@ -96,31 +73,14 @@ class held_back:
 
 def raise_in(thread_ident: int, exception: type[BaseException]) -> None:
     """Raise it in that thread at its next bytecode, or where what holds it back ends. Of several the last one comes."""
-    with _lock:
-        if held := _held.get(thread_ident):
-            held.last = exception
-        else:
-            interpreter.raise_in_thread(thread_ident, exception)
-
-
-def _raise_in_main_thread(job: context.JobContext, exception: type[BaseException]) -> None:
-    """The same; also where its wait for memory ends in an error."""
-    with _lock:
-        if held := _held.get(job.thread_ident):
-            held.last = exception
-        else:
-            shim.interrupt(job.account, job.thread_ident, exception)
+    shim.interrupt(0, thread_ident, exception)
 
 
 def _after_fork_in_child() -> None:
-    # Locks may be held by threads that are not there, the others' sections are gone, and what was sent is the parent's.
+    # The lock may be held by a thread that is not there, the others' sections are gone, what was sent is the parent's.
     global _lock
     _lock = threading.RLock()
-    mine = threading.get_ident()
-    for thread in [t for t in _held if t != mine]:
-        del _held[thread]
-    for held in _held.values():
-        held.last = None
+    shim.hold_back_alone(threading.get_ident())
 
 
 def install() -> None:
@@ -156,21 +116,21 @@ def send(
     # Only a class can be raised in another thread. This one is called there, before the script sees anything, and what
     # it makes is none of its own but the exception as it should be. Torch calls it with the text of its own error.
     stands_in = type(kind.__name__, (kind,), {"__new__": made})
-    with _lock:
+    with held_back(), _lock:
         if sent.ends and not for_good:
             return
         sent.ends = sent.ends or for_good
         mine = sent.last = sent.last + 1
-        _raise_in_main_thread(job, stands_in)
+        shim.interrupt(job.account, job.thread_ident, stands_in)
     if ends_waits:
         shim.cancel(job.account)  # may wait for the shim's lock
-        with _lock:
+        with held_back(), _lock:
             _wait_again(job, sent)
 
 
 def _has_come(job: context.JobContext, which: int) -> None:
     sent = _sent.of(job)
-    with _lock:
+    with held_back(), _lock:
         sent.come = which
         _wait_again(job, sent)
 

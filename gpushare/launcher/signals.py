@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
@@ -20,6 +21,7 @@ from gpushare.launcher.host_process import HostProcess
 
 NAME_AFTER_S = 5.0
 KILL_AFTER_S = 30.0
+SAME_S = 0.2  # a wrapper (`timeout`, a shell) passes on what the terminal sends to all
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (*_ENDING, signal.SIGUSR1, signal.SIGUSR2)
@@ -36,7 +38,7 @@ class Signals:
         self.ended_by: int | None = None  # the first one that asked the jobs to end
         self._running, self._note = running, note
         self._host: HostProcess | None = None
-        self._interrupts = 0
+        self._interrupted_s: float | None = None  # when Ctrl-C came first
         self._before: dict[int, Any] = {}
         self._timers: list[threading.Timer] = []
         self._came = self._coming = self._told_before = -1
@@ -90,10 +92,12 @@ class Signals:
             raise KeyboardInterrupt
         if host is None:
             raise SystemExit(128 + number)
-        self._interrupts += number == signal.SIGINT
-        if self._interrupts > 1:
-            host.kill()
+        if number == signal.SIGINT and self._interrupted_s is not None:
+            if time.monotonic() - self._interrupted_s >= SAME_S:
+                host.kill()
             return
+        if number == signal.SIGINT:
+            self._interrupted_s = time.monotonic()
         host.send({"op": "signal", "number": number})
         if number in _ENDING:
             self.ended_by = self.ended_by or number
@@ -121,6 +125,8 @@ class Signals:
 
     def _name_running(self, number: int) -> None:
         names = ", ".join(self._running())
+        if not names:
+            return  # the host is about to end
         if number == signal.SIGINT:
             since, then = "Ctrl-C", f"they are ended {KILL_AFTER_S:.0f} s after it, or by a second Ctrl-C"
         else:

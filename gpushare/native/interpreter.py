@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import importlib
 import sys
-from collections.abc import Callable
 
 from gpushare.native.library import NativeError, lib
 
@@ -66,10 +65,3 @@ def watch_locks_of(library: str) -> bool:
     file's name. For one that allocates with such a mutex in hand. False: it takes none, or is not loaded."""
     changed: int = lib().gs_rests_watch_locks(library.encode())
     return changed > 0
-
-
-# Raises in another Python thread (its ident, the class) at its next bytecode, or in this one at once; 0 if there is no
-# such thread. No Python code, whose frame a script would see in the traceback.
-raise_in_thread: Callable[[int, type[BaseException]], int] = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.c_ulong, ctypes.py_object
-)(("PyThreadState_SetAsyncExc", ctypes.pythonapi))

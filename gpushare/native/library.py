@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 23
+API_VERSION = 24
 
 _shim: ctypes.CDLL | None = None
 
@@ -131,6 +131,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_uncancel": (None, (_I32,)),
     "gs_interrupt": (None, (_I32, _U64, ctypes.py_object)),
     "gs_interrupt_came": (None, (_I32,)),
+    "gs_hold_back": (None, (_U64,)),
+    "gs_held_sections": (_I32, (_U64,)),
+    "gs_let_come": (None, (_U64, _I32)),
+    "gs_hold_back_alone": (None, (_U64,)),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
@@ -219,6 +223,10 @@ _QUICK = (
     "gs_assignments_mark",
     "gs_interrupt",
     "gs_interrupt_came",
+    "gs_hold_back",
+    "gs_held_sections",
+    "gs_let_come",
+    "gs_hold_back_alone",
 )
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 

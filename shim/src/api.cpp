@@ -118,7 +118,10 @@ gs_account gs_job_begin(int32_t queued, int32_t warmup_iterations) {
   Runtime* r = active();
   if (!r) return -1;
   watch_exits();
-  return r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)), queued);
+  gs_account job =
+      r->governor().begin_job(static_cast<uint32_t>(std::max(warmup_iterations, 0)), queued);
+  if (is_job(job)) interruption_came(static_cast<uint32_t>(job));  // what its last owner was sent
+  return job;
 }
 
 void gs_job_admit(gs_account job) {
@@ -185,8 +188,16 @@ void gs_uncancel(gs_account job) {
 }
 
 void gs_interrupt(gs_account job, uint64_t thread, void* kind) {
-  if (is_job(job)) send_interruption(static_cast<uint32_t>(job), thread, kind);
+  send_interruption(is_job(job) ? static_cast<uint32_t>(job) : 0, thread, kind);
 }
+
+void gs_hold_back(uint64_t thread) { hold_back(thread); }
+
+int32_t gs_held_sections(uint64_t thread) { return held_sections(thread); }
+
+void gs_let_come(uint64_t thread, int32_t sections) { let_come(thread, sections); }
+
+void gs_hold_back_alone(uint64_t thread) { hold_back_alone(thread); }
 
 void gs_interrupt_came(gs_account job) {
   if (is_job(job)) interruption_came(static_cast<uint32_t>(job));

@@ -2,6 +2,10 @@
 // (rests.cpp). They are libc's; only Python's calls of them are taken over, so a wait inside an
 // operator is none: others may compute for it meanwhile. The exception are locks of libraries that
 // hold them while they allocate: who has one may wait for memory of the job that wants it.
+//
+// Those that have an end by themselves also end when something is sent to the job's main thread
+// (interruption.cpp), as if it had come: Python then goes on to the next bytecode, where that is
+// raised. A wait for a lock with no limit can't, since Python would take it for its own.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +23,7 @@
 #include "api.h"
 #include "calls.h"
 #include "gil.h"
+#include "interruption.h"
 
 namespace {
 using namespace gpushare;
@@ -36,6 +41,8 @@ uint32_t resting_job() {
   bool rests = t.entered && t.no_wait <= 0 && !t.collecting && active() && !holds_gil();
   return rests ? t.account : 0;
 }
+
+constexpr int kCut = -2;  // no result of the calls
 
 Rest here() { return thread_state.awaits_fork ? Rest::kForItsTurnToFork : Rest::kInPython; }
 
@@ -93,6 +100,19 @@ int lock_mutex(pthread_mutex_t* m) {
   return result;
 }
 
+// The call, or `over` and `error` where it was cut.
+template <typename Call, typename Result>
+Result until_cut(Call call, Result over, int error = 0) {
+  bool main = thread_state.leads && active() && !holds_gil();
+  CuttableWait wait(main ? thread_state.account : 0);
+  if (!wait.is_cut()) {
+    Result result = call();
+    if (result != -1 || errno != EINTR || !wait.is_cut()) return result;
+  }
+  errno = error;
+  return over;
+}
+
 int plain_wait(sem_t* s) {
   static const auto real = libc<decltype(sem_wait)>("sem_wait");
   return rest_for(s, [&] { return real(s); });
@@ -100,42 +120,59 @@ int plain_wait(sem_t* s) {
 
 int timed_wait(sem_t* s, const timespec* until) {
   static const auto real = libc<decltype(sem_timedwait)>("sem_timedwait");
-  return rest_for(s, [&] { return real(s, until); });
+  return rest_for(s, [&] { return until_cut([&] { return real(s, until); }, -1, ETIMEDOUT); });
 }
 
 int clock_wait(sem_t* s, clockid_t clock, const timespec* until) {
   static const auto real = libc<int(sem_t*, clockid_t, const timespec*)>("sem_clockwait");
-  return rest_for(s, [&] { return real(s, clock, until); });
+  return rest_for(s,
+                  [&] { return until_cut([&] { return real(s, clock, until); }, -1, ETIMEDOUT); });
 }
 
 int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {
   static const auto real = libc<decltype(clock_nanosleep)>("clock_nanosleep");
-  return rest([&] { return real(clock, flags, time, left); });
+  // It returns its errors.
+  auto sleep = [&] { return (errno = real(clock, flags, time, left)) ? -1 : 0; };
+  int result = rest([&] { return until_cut(sleep, 0); });
+  return result ? errno : 0;
 }
 
 int poll_files(pollfd* files, nfds_t n, int timeout_ms) {
   static const auto real = libc<decltype(poll)>("poll");
-  return rest([&] { return real(files, n, timeout_ms); });
+  auto none = [&] {
+    for (nfds_t i = 0; i < n; ++i) files[i].revents = 0;
+    return 0;
+  };
+  int result = rest([&] { return until_cut([&] { return real(files, n, timeout_ms); }, kCut); });
+  return result == kCut ? none() : result;
 }
 
 int select_files(int n, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
   static const auto real = libc<decltype(select)>("select");
-  return rest([&] { return real(n, read, write, except, timeout); });
+  auto call = [&] { return real(n, read, write, except, timeout); };
+  int result = rest([&] { return until_cut(call, kCut); });
+  if (result != kCut) return result;
+  for (fd_set* set : {read, write, except})
+    if (set) FD_ZERO(set);
+  return 0;
 }
 
 int wait_for_events(int set, epoll_event* events, int most, int timeout_ms) {
   static const auto real = libc<decltype(epoll_wait)>("epoll_wait");
-  return rest([&] { return real(set, events, most, timeout_ms); });
+  return rest([&] { return until_cut([&] { return real(set, events, most, timeout_ms); }, 0); });
 }
 
 pid_t wait_for_child(pid_t child, int* status, int options) {
   static const auto real = libc<decltype(waitpid)>("waitpid");
-  return rest([&] { return real(child, status, options); });
+  if (status) *status = 0;  // as it is where no child has ended
+  return rest([&] { return until_cut([&] { return real(child, status, options); }, pid_t{0}); });
 }
 
 pid_t wait_for_usage(pid_t child, int* status, int options, rusage* usage) {
   static const auto real = libc<pid_t(pid_t, int*, int, rusage*)>("wait4");
-  return rest([&] { return real(child, status, options, usage); });
+  if (status) *status = 0;
+  auto call = [&] { return real(child, status, options, usage); };
+  return rest([&] { return until_cut(call, pid_t{0}); });
 }
 
 // Whether reading would wait until something comes, however long.
@@ -149,23 +186,27 @@ bool would_wait(int file) {
   return !limited && !(fcntl(file, F_GETFL) & O_NONBLOCK);
 }
 
-// Waits for what is to be read, but reads when the memory is there, as it may be read into it.
-// False: it failed.
-bool wait_to_read(int file) {
+// Waits for what is to be read, but reads when the memory is there, as it may be read into it. False:
+// it does not read, but has failed, or was cut: as at the end of the file. Not so the standard
+// input, since Python makes an error of its own of that (`input`).
+bool wait_to_read(int file, ssize_t& result) {
   if (!resting_job() || !would_wait(file)) return true;
   pollfd wanted{file, POLLIN, 0};
-  return poll_files(&wanted, 1, -1) >= 0;
+  result = poll_files(&wanted, 1, -1);
+  return result > 0 || (result == 0 && file == STDIN_FILENO);
 }
 
 ssize_t read_file(int file, void* to, size_t bytes) {
   static const auto real = libc<decltype(read)>("read");
-  return !bytes || wait_to_read(file) ? real(file, to, bytes) : -1;
+  ssize_t result = 0;
+  return !bytes || wait_to_read(file, result) ? real(file, to, bytes) : result;
 }
 
 ssize_t receive(int file, void* to, size_t bytes, int flags) {
   static const auto real = libc<decltype(recv)>("recv");
   bool at_once = !bytes || (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE));
-  return at_once || wait_to_read(file) ? real(file, to, bytes, flags) : -1;
+  ssize_t result = 0;
+  return at_once || wait_to_read(file, result) ? real(file, to, bytes, flags) : result;
 }
 
 template <typename Function>

@@ -2,9 +2,14 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <exception>
+#include <unordered_map>
 #include <utility>
 
 #include "../include/gpushare.h"
@@ -24,12 +29,22 @@ namespace gpushare {
 
 namespace {
 
-// Of one job. Python's lock is held where it is used.
+// Of one job. Python's lock is held where it is set.
 struct Sent {
-  unsigned long thread = 0;  // none once it has come
+  std::atomic<unsigned long> thread{0};  // none once it has come
   void* kind = nullptr;  // a reference of its own, until the next one: its making is when it comes
+  std::atomic<pid_t> waits{0};  // that thread, by the kernel's number, in a wait that can be cut
 };
 std::array<Sent, GS_MAX_ACCOUNTS> sent;
+
+// What is held back from a thread, with Python's lock.
+struct Held {
+  int sections = 0;
+  uint32_t account = 0;  // whose main thread it is
+  void* last = nullptr;  // a reference
+};
+// By thread; only of those that are in a section. Never taken down, as threads may run to the end.
+auto& held = *new std::unordered_map<unsigned long, Held>;
 
 template <typename Function>
 Function* of_python(const char* name) {
@@ -41,12 +56,38 @@ void raise_at_next_bytecode(unsigned long thread, void* kind) {
   set(thread, kind);
 }
 
+void take(void* kind) {
+  static const auto increase = of_python<void(void*)>("Py_IncRef");
+  increase(kind);
+}
+
+// May run code of Python's, and give its lock up.
+void drop(void* kind) {
+  static const auto decrease = of_python<void(void*)>("Py_DecRef");
+  decrease(kind);  // bears a null
+}
+
 void keep(Sent& s, unsigned long thread, void* kind) {
-  static const auto take = of_python<void(void*)>("Py_IncRef");
-  static const auto drop = of_python<void(void*)>("Py_DecRef");
   take(kind);
   s.thread = thread;
-  drop(std::exchange(s.kind, kind));  // bears a null
+  drop(std::exchange(s.kind, kind));
+}
+
+void send(uint32_t account, unsigned long thread, void* kind) {
+  if (account) keep(sent[account], thread, kind);
+  raise_at_next_bytecode(thread, kind);
+}
+
+// Not SIGURG, which Go's runtime sends to itself, nor the last one, which valgrind takes.
+int cutting_signal() { return SIGRTMAX - 1; }
+
+void install_handler() {
+  struct sigaction now = {};
+  auto nothing = [](int) {};
+  if (sigaction(cutting_signal(), nullptr, &now) == 0 && now.sa_handler != SIG_DFL) return;
+  struct sigaction wanted = {};
+  wanted.sa_handler = nothing;  // and no SA_RESTART: the wait is to end
+  sigaction(cutting_signal(), &wanted, nullptr);
 }
 
 void* runtime_error() {
@@ -63,7 +104,7 @@ class Interruption : public torch::PyTorchError {
   void* python_type() override {
     Sent& s = sent[account_];
     if (s.thread != pthread_self()) return runtime_error();
-    raise_at_next_bytecode(std::exchange(s.thread, 0), nullptr);  // it comes here, and once
+    raise_at_next_bytecode(s.thread.exchange(0), nullptr);  // it comes here, and once
     return s.kind;
   }
 
@@ -74,11 +115,58 @@ class Interruption : public torch::PyTorchError {
 }  // namespace
 
 void send_interruption(uint32_t account, unsigned long thread, void* kind) {
-  keep(sent[account], thread, kind);
-  raise_at_next_bytecode(thread, kind);
+  auto found = held.find(thread);
+  if (found == held.end()) return send(account, thread, kind);
+  take(kind);
+  found->second.account = account;
+  drop(std::exchange(found->second.last, kind));
 }
 
 void interruption_came(uint32_t account) { sent[account].thread = 0; }
+
+void hold_back(unsigned long thread) { ++held[thread].sections; }
+
+int held_sections(unsigned long thread) {
+  auto found = held.find(thread);
+  return found == held.end() ? 0 : found->second.sections;
+}
+
+void let_come(unsigned long thread, int sections) {
+  auto found = held.find(thread);
+  if (found == held.end() || (found->second.sections = sections) > 0) return;
+  Held was = found->second;
+  held.erase(found);
+  if (!was.last) return;
+  send(was.account, thread, was.last);
+  drop(was.last);
+}
+
+void hold_back_alone(unsigned long thread) {
+  std::erase_if(held, [thread](const auto& h) { return h.first != thread; });
+  for (auto& [_, h] : held) h.last = nullptr;  // it was the parent's, and so stays counted
+}
+
+CuttableWait::CuttableWait(uint32_t account) : account_(account) {
+  if (account_) sent[account_].waits = static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+CuttableWait::~CuttableWait() {
+  if (account_) sent[account_].waits = 0;
+}
+
+bool CuttableWait::is_cut() const {
+  return account_ && sent[account_].thread == pthread_self();
+}
+
+void cut_waits() {
+  for (Sent& s : sent) {
+    if (!s.thread) continue;
+    pid_t waits = s.waits;
+    if (!waits) continue;
+    install_handler();
+    syscall(SYS_tgkill, getpid(), waits, cutting_signal());
+  }
+}
 
 void raise_interruption(uint32_t account, const std::string& text) {
   throw Interruption(account, text);

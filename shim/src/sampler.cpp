@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "clock.h"
+#include "interruption.h"
 #include "runtime.h"
 
 namespace gpushare {
@@ -88,6 +89,7 @@ void run(Runtime* r, int32_t parent_pid) {
     uint64_t now = now_ns();
     sample(*r, now - last);
     r->tick();
+    cut_waits();
     r->governor().flush_logs();
     r->telemetry().header(kTickNs, now);
     last = now;

@@ -91,7 +91,9 @@ def test_the_host_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_job_that_sleeps_is_named_and_ended(tmp_path: Path) -> None:
-    (tmp_path / "sleeps.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(1000)\n")
+    (tmp_path / "sleeps.py").write_text(
+        "import threading\nlock = threading.Lock()\nprint('up', flush=True)\nlock.acquire()\nlock.acquire()\n"
+    )
     process = start(tmp_path, "sleeps.py", "train.py 1000000", "--summary", "s.json")
     host = host_of(process, "sleeps | up")
     time.sleep(2)  # it has said so, but it may have to wait for the GIL before it really sleeps
@@ -104,6 +106,70 @@ def test_a_job_that_sleeps_is_named_and_ended(tmp_path: Path) -> None:
     assert not host.is_running()
     jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
     assert {j["name"]: j["status"] for j in jobs} == {"sleeps": "interrupted", "train": "interrupted"}
+
+
+WAITS = {
+    "sleep": "time.sleep(1000)",
+    "event": "threading.Event().wait()",
+    "timed": "threading.Event().wait(1000)",
+    "queue": "queue.Queue().get()",
+    "future": "futures.ThreadPoolExecutor(1).submit(over.wait).result()",
+    "select": "select.select([], [], [], 1000)",
+    "poll": "poll = select.poll(); poll.register(ends[0]); poll.poll()",
+    "child": "subprocess.run(['sleep', '1000'])",
+    "output": "subprocess.check_output(['sleep', '1000'])",
+    "read": "os.read(ends[0], 1)",
+    "lines": "[line for line in open(ends[0])]",
+    "receive": "sockets[0].recv(1)",
+    "asyncio": "asyncio.run(asyncio.sleep(1000))",
+}
+IN_A_WAIT = """
+import asyncio, os, queue, select, socket, subprocess, threading, time
+from concurrent import futures
+over, ends, sockets = threading.Event(), os.pipe(), socket.socketpair()
+print('up', flush=True)
+try:
+    wait()
+except KeyboardInterrupt:
+    begun = time.monotonic()
+    time.sleep(0.2)  # it has come: this is a wait as any other
+    print('saved', time.monotonic() - begun >= 0.2, flush=True)
+over.set()
+"""
+
+
+def test_ctrl_c_ends_the_interpreters_waits(tmp_path: Path) -> None:
+    """As under plain python, so that a script can save what it has."""
+    for name, wait in WAITS.items():
+        (tmp_path / f"in_{name}.py").write_text(IN_A_WAIT.replace("wait()", wait))
+    scripts = [f"in_{name}.py" for name in WAITS]
+    process = start(tmp_path, *scripts, "--summary", "s.json", "--log-dir", "logs")
+    outs = [tmp_path / "logs" / f"in_{name}.out" for name in WAITS]
+    while not all(out.exists() and out.stat().st_size for out in outs):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert {each.stem: each.read_text() for each in outs} == {f"in_{n}": "up\nsaved True\n" for n in WAITS}
+    assert {j["status"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]} == {"ok"}
+    assert "still running" not in err
+
+
+def test_a_ctrl_c_that_a_wrapper_passes_on_is_one(tmp_path: Path) -> None:
+    (tmp_path / "saves.py").write_text(
+        "import time\nprint('up', flush=True)\ntry:\n    time.sleep(1000)\n"
+        "except KeyboardInterrupt:\n    time.sleep(1)\n    print('saved')\n"
+    )
+    process = start(tmp_path, "saves.py")
+    host_of(process, "saves | up")
+    time.sleep(1)
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "saves | saved" in out, out + err
 
 
 def test_a_second_ctrl_c_ends_a_job_that_reads(tmp_path: Path) -> None:

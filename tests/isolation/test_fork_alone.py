@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from gpushare.isolation import context, fork, imports
-from gpushare.native import shim
+from gpushare.native import library, shim
+
+library.load()
 
 
 @pytest.fixture

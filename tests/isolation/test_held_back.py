@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 
 from gpushare.isolation import interrupts
+from gpushare.native import library
+
+library.load()
 
 
 class Late(Exception):

@@ -66,6 +66,15 @@ def test_what_a_person_wants_to_share_and_what_that_needs() -> None:
     assert [kept.has_own(name) for name in ("sweeps", "plots", "other")] == [False, False, True]
 
 
+def test_what_a_person_wants_to_share_may_use_its_extras() -> None:
+    """As transformers does accelerate; what is installed of them, and what that needs."""
+    uses = Distribution("uses", {}, frozenset({"uses"}), False, frozenset({"used", "absent", "rich"}))
+    found = [*FOUND, uses, distribution("used", "plots"), distribution("plots")]
+    names = ("uses", "used", "plots", "rich")
+    assert [Installed(found, [], ["uses"]).has_own(name) for name in names] == [False, False, False, True]
+    assert all(Installed(found, []).has_own(name) for name in names)
+
+
 def test_rich_is_shared_if_one_wants_that() -> None:
     assert not Installed(FOUND, [], ["rich"]).has_own("rich")
 
@@ -121,6 +130,7 @@ def test_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             {"numpy": ">=1.20", "fast-core": "==1.2.*", "fsspec": "[http]<2", "tzdata": ""},
             frozenset({"some", "single", "other"}),
             True,
+            frozenset({"seaborn"}),
         )
     ]
 

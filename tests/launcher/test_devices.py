@@ -154,7 +154,14 @@ class TestWithTorchForCuda:
 
 @pytest.mark.parametrize(
     ("version", "tried"),
-    [("2.11.0", True), ("2.14.1+cu130", True), ("2.15.0", True), ("2.16.0", False), ("3.0.0a0", False), ("git", True)],
+    [
+        ("2.11.0", True),
+        ("2.14.1+cu130", True),
+        ("2.15.0", True),
+        ("2.16.0", False),
+        ("3.0.0a0", False),
+        ("git", True),
+    ],
 )
 def test_a_torch_that_is_newer_than_any_tried_is_told(
     version: str, tried: bool, monkeypatch: pytest.MonkeyPatch
