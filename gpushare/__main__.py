@@ -1,6 +1,19 @@
-"""`python -m gpushare` is `gpushare`."""
+"""The program `gpushare`, which `python -m gpushare` is too."""
 
-from gpushare.commands import main
+from __future__ import annotations
+
+from gpushare import streams
+
+
+def main() -> None:
+    """The console script."""
+    # Before anything else: libraries keep files open as well (libffi, which `ctypes` loads, its own).
+    streams.open_closed()
+    streams.show_anything()
+    from gpushare import commands
+
+    commands.main()
+
 
 if __name__ == "__main__":
     main()

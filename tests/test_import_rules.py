@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "gpushare"
-BASE = {"errors", "units", "jobs", "places"}
+BASE = {"errors", "units", "jobs", "places", "streams"}
 MAY = {
     "commands": {"commands", "launcher", "views", "simulation", "profiles", "native"},
     "launcher": {"launcher", "profiles", "telemetry", "native"},

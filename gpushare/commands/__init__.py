@@ -10,7 +10,7 @@ import sys
 import click
 
 from gpushare import __version__
-from gpushare.commands import common, streams
+from gpushare.commands import common
 from gpushare.commands.budget import budget
 from gpushare.commands.plan import plan
 from gpushare.commands.profile import profile
@@ -35,9 +35,7 @@ _TAKES_NO_MORE = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EFBIG, errno.EDQUO
 
 
 def main() -> None:
-    """The console script."""
-    streams.open_closed()
-    streams.show_anything()
+    """What the console script does."""
     code = _run()
     common.let_go()
     if sys.flags.inspect:  # PYTHONINSPECT is for scripts: here python would show the exit itself as an error

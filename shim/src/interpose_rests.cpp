@@ -186,9 +186,9 @@ bool would_wait(int file) {
   return !limited && !(fcntl(file, F_GETFL) & O_NONBLOCK);
 }
 
-// Waits for what is to be read, but reads when the memory is there, as it may be read into it. False:
-// it does not read, but has failed, or was cut: as at the end of the file. Not so the standard
-// input, since Python makes an error of its own of that (`input`).
+// Waits for what is to be read, but reads when the memory is there, as it may be read into it.
+// False: it does not read, but has failed, or was cut: as at the end of the file. Not so the
+// standard input, since Python makes an error of its own of that (`input`).
 bool wait_to_read(int file, ssize_t& result) {
   if (!resting_job() || !would_wait(file)) return true;
   pollfd wanted{file, POLLIN, 0};

@@ -154,9 +154,7 @@ CuttableWait::~CuttableWait() {
   if (account_) sent[account_].waits = 0;
 }
 
-bool CuttableWait::is_cut() const {
-  return account_ && sent[account_].thread == pthread_self();
-}
+bool CuttableWait::is_cut() const { return account_ && sent[account_].thread == pthread_self(); }
 
 void cut_waits() {
   for (Sent& s : sent) {
