@@ -59,7 +59,8 @@ int rest(Call call) {
 }
 
 // What was taken while the thread must rest on is given back until it need not: another job may
-// want the same lock.
+// want the same lock. (From Python 3.14 on a semaphore is where a thread is parked for a lock,
+// which may have been handed to it when it was woken. Who wants that waits until the job is back.)
 template <typename Try, typename Call, typename GiveBack>
 int rest_for(Try try_it, Call call, GiveBack give_back, Rest rest) {
   if (try_it() == 0) return 0;
