@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 from gpushare.native import shim
 from gpushare.native.word import Word
 
-_first_use = threading.Lock()
+_first_use = interrupts.whole(threading.Lock())
 
 
 def make(account: int) -> torch.cuda.ExternalStream:

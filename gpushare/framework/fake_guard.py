@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 
 _NAME = "_ensureCUDADeviceGuardSet"
 
@@ -22,7 +22,7 @@ class AskedOnce:
 
     def __init__(self, ask: Any) -> None:
         self._ask = ask
-        self._starting, self._asked = threading.Lock(), threading.Event()
+        self._starting, self._asked = interrupts.whole(threading.Lock()), threading.Event()
         self._thread: threading.Thread | None = None
 
     def __call__(self) -> None:

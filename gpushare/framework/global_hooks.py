@@ -19,7 +19,7 @@ from typing import Any
 import torch.nn.modules.module as nn_module
 import torch.optim.optimizer as optimizer
 
-from gpushare.isolation import context, switch
+from gpushare.isolation import context, interrupts, switch
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 
@@ -55,7 +55,7 @@ for _name in (
 ):
     setattr(JobHooks, _name, _of_the_job(_name))
 
-_lock = threading.RLock()
+_lock = interrupts.whole(threading.RLock())
 _dictionaries: dict[str, JobHooks] = {}  # by their names in torch
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.library
 
-from gpushare.isolation import attributes, context
+from gpushare.isolation import attributes, context, interrupts
 from gpushare.isolation.perjob import PerJob
 
 # Of `torch.library`: they take an operator's full name first. The first three define what has not been there.
@@ -26,7 +26,7 @@ _REFER = (
     *("register_torch_dispatch", "register_vmap", "get_kernel"),
 )
 _numbers = itertools.count(2)
-_lock = threading.Lock()
+_lock = interrupts.whole(threading.Lock())
 _owners: dict[str, context.JobContext] = {}  # of namespaces
 _namespaces: dict[str, PerJob[Any]] = {}  # of `torch.ops`, where more than one job has them
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch.distributed
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 
 _dist: Any = torch.distributed
 _owner: context.JobContext | None = None
-_lock = threading.Lock()
+_lock = interrupts.whole(threading.Lock())
 
 
 def _claim(job: context.JobContext) -> None:

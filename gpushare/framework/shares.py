@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 
+from gpushare.isolation import interrupts
 from gpushare.isolation.context import JobContext
 
 _WARM_UP, _LEAST, _MOST = 1, 3, 64
@@ -49,7 +50,7 @@ class Shares:
 
 
 _seen: dict[int, _Seen] = {}
-_lock = threading.Lock()
+_lock = interrupts.whole(threading.Lock())
 
 
 def begin(job: JobContext) -> None:

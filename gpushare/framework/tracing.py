@@ -23,7 +23,7 @@ from gpushare.native import shim
 
 _fx: Any = torch.fx._symbolic_trace
 _trace = _fx.Tracer.trace
-_lock = threading.RLock()
+_lock = interrupts.whole(threading.RLock())
 _tracing: int | None = None  # thread
 
 
@@ -58,7 +58,7 @@ def is_fx_symbolic_tracing() -> bool:
     return is_fx_tracing() and not torch.compiler.is_compiling()
 
 
-_defining = threading.RLock()
+_defining = interrupts.whole(threading.RLock())
 
 
 def _define_interfaces_one_by_one() -> None:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from gpushare.isolation import interrupts
+
 
 class Control:
     """`send` may be called from any thread; `messages` ends when the parent is gone."""
@@ -16,7 +18,7 @@ class Control:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = interrupts.whole(threading.Lock())
 
     def send(self, event: str, **fields: Any) -> None:
         """Tell the parent. Silently nothing if it is gone, since then the host ends anyway, and in a forked child,

@@ -9,47 +9,42 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from gpushare.isolation import context
 
-_LONGEST = "TIMEOUT_MAX"  # a name of `threading`
 
+class _Replaced(ast.NodeTransformer):
+    """Calls that are written so are others."""
 
-class _Limit(ast.NodeTransformer):
-    """Calls of `owner.name()` without arguments, which wait for ever, get the limit as their argument `timeout`."""
-
-    def __init__(self, owner: str, name: str) -> None:
-        self._owner, self._name, self.found = owner, name, 0
+    def __init__(self, written: str, instead: str) -> None:
+        self._written, self._instead, self.found = written, instead, 0
 
     def visit_Call(self, call: ast.Call) -> ast.AST:
-        match call:
-            case ast.Call(ast.Attribute(ast.Name(owner), name), [], []) if (owner, name) == (
-                self._owner,
-                self._name,
-            ):
-                call.keywords = [ast.keyword("timeout", ast.Name(_LONGEST, ast.Load()))]
-                self.found += 1
-        return self.generic_visit(call)
+        if ast.unparse(call) != self._written:
+            return self.generic_visit(call)
+        self.found += 1
+        instead = ast.parse(self._instead, mode="eval").body
+        for node in ast.walk(instead):
+            ast.copy_location(node, call)
+        return instead
 
 
-def _limit(function: Any, owner: str, name: str) -> bool:
+def _replace(function: Any, written: str, instead: str) -> bool:
     """False: python's sources are not there, or not as they were."""
     try:
         lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
+        tree = ast.parse("if True:\n" + "".join(lines))  # of a class: the lines are set in
     except (OSError, TypeError, SyntaxError):
         return False
-    limit = _Limit(owner, name)
-    limit.visit(tree)
-    if not limit.found:
+    replaced = _Replaced(written, instead)
+    replaced.visit(tree)
+    if not replaced.found:
         return False
-    ast.increment_lineno(ast.fix_missing_locations(tree), first - 1)
     made: dict[str, Callable[..., Any]] = {}
-    exec(compile(tree, inspect.getfile(function), "exec"), {}, made)
+    exec(compile(ast.increment_lineno(tree, first - 2), inspect.getfile(function), "exec"), {}, made)
     code = made[function.__name__].__code__
     if code.co_freevars != function.__code__.co_freevars:
         return False
@@ -59,10 +54,13 @@ def _limit(function: Any, owner: str, name: str) -> bool:
 
 def install() -> None:
     """Conditions, and with them events, queues, futures and barriers; and ends of threads, up to Python 3.12."""
-    _limit(threading.Condition.wait, "waiter", "acquire")
-    join: Any = threading.Thread.join
-    if hasattr(threading.Thread, "_wait_for_tstate_lock"):
-        _limit(join, "self", "_wait_for_tstate_lock")
+    _replace(threading.Condition.wait, "waiter.acquire()", "waiter.acquire(timeout=TIMEOUT_MAX)")
+    any_thread: Any = threading.Thread
+    wait = getattr(any_thread, "_wait_for_tstate_lock", None)
+    # What interrupts it takes a thread whose lock is held for one that has ended: here it may well go on.
+    if wait and _replace(wait, "lock.locked()", "lock.locked() and self._ident not in _active"):
+        name = "self._wait_for_tstate_lock"
+        _replace(any_thread.join, f"{name}()", f"{name}(timeout=TIMEOUT_MAX)")
 
 
 def enter(job: context.JobContext) -> None:

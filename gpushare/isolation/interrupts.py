@@ -12,12 +12,14 @@ In a section that takes what all jobs share (`held_back`) they come at its end.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from typing import Any
 
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
 from gpushare.native import shim
+from gpushare.native.library import quick
 
 
 class _Sent:
@@ -57,7 +59,7 @@ class held_back:
     def __exit__(self, *_: object) -> None:
         thread, self._thread = self._thread, 0
         if thread:
-            shim.let_come(thread, self._before)
+            quick["gs_let_come"](thread, self._before)  # the frame of `shim.let_come` would be in tracebacks
 
     def begin(self) -> None:
         """For a section that begins at the end of a `try`, so that its `finally` runs whole."""
@@ -69,6 +71,32 @@ class held_back:
 
     # What is raised there names no file of ours in its traceback.
     __exit__.__code__ = __exit__.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+
+
+class _Whole:
+    """A lock in whose sections everything is held back."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self._sections: list[held_back] = []  # of the thread that has it
+
+    def __enter__(self) -> None:
+        section = held_back()
+        if quick:  # else the host has just begun, and nothing is sent
+            section.begin()
+        self._lock.acquire()
+        self._sections.append(section)
+
+    def __exit__(self, *_: object) -> None:
+        section = self._sections.pop()
+        self._lock.release()
+        section.end()
+
+
+def whole(lock: Any) -> Any:
+    """Of a lock that all jobs share, to be used by `with` only: nobody is interrupted who has taken it, and not yet
+    begun the block that gives it back. Before Python 3.14 that can't be."""
+    return _Whole(lock) if sys.version_info >= (3, 14) else lock
 
 
 def raise_in(thread_ident: int, exception: type[BaseException]) -> None:

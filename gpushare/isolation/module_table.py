@@ -17,12 +17,12 @@ import types
 from collections.abc import Iterator
 from typing import Any, Self
 
-from gpushare.isolation import context, ownership
+from gpushare.isolation import context, interrupts, ownership
 from gpushare.isolation.attributes import MISSING
 
 Table = dict[str, types.ModuleType]
 _OF_EACH = ("__main__", "builtins")  # every job has one of its own
-_changing = threading.RLock()  # entries move between the tables
+_changing = interrupts.whole(threading.RLock())  # entries move between the tables
 
 
 class ModuleTable(Table):
@@ -317,4 +317,4 @@ def _keep_among_shared(module: Any) -> None:
 def after_fork_in_child() -> None:
     """Who held the lock is not there."""
     global _changing
-    _changing = threading.RLock()
+    _changing = interrupts.whole(threading.RLock())

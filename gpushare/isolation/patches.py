@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpushare.isolation import attributes, context, imports, ownership, switch
+from gpushare.isolation import attributes, context, imports, interrupts, ownership, switch
 from gpushare.isolation.attributes import MISSING
 from gpushare.isolation.class_attributes import ClassAttribute
 from gpushare.isolation.global_names import forget, uses
@@ -85,7 +85,7 @@ def _kept(value: Any, host: Any) -> Any:
     return value if callable(value) or hasattr(type(value), "__get__") else host
 
 
-_lock = threading.RLock()
+_lock = interrupts.whole(threading.RLock())
 _known: dict[
     tuple[int, str], _Split | SharedAttribute
 ] = {}  # by id() of a target, which they keep alive, and name

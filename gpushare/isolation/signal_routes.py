@@ -12,13 +12,14 @@ import signal
 import threading
 from collections.abc import Callable
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 from gpushare.isolation.signal_handlers import OF_TIMERS, deliver, has_handler, has_timer, table_of
 from gpushare.native import process
 
 _signal, _getsignal, _kill, _set_wakeup_fd = signal.signal, signal.getsignal, os.kill, signal.set_wakeup_fd
 ROUTED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGALRM)
-# Not what tells of errors in C code, what stops the process, and what Python, or faulthandler, takes.
+# Not what tells of errors in C code, what stops the process, and what Python, faulthandler or the shim (to end waits)
+# takes.
 _SELDOM = (
     signal.valid_signals()
     - {signal.SIGINT, *ROUTED}
@@ -39,10 +40,11 @@ _SELDOM = (
         signal.SIGTTOU,
         signal.SIGPIPE,
         signal.SIGQUIT,
+        signal.SIGRTMAX - 1,
     }
 )
 _live: list[context.JobContext] = []
-_following = threading.Lock()
+_following = interrupts.whole(threading.Lock())
 _followed: frozenset[int] = frozenset()  # of those, what C code has no handler for
 _in_c: int | None = None  # Python's handler
 _ENDING = (signal.SIGTERM, signal.SIGHUP)  # ask all to end, as they would each script by itself

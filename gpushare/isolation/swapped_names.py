@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 from gpushare.isolation.perjob import PerJob
 
 
@@ -30,7 +30,7 @@ class SwappedNames:
         self._names, self._table = names, vars(module)
         first = self._now()
         self._values: PerJob[tuple[Any, ...]] = PerJob(first, lambda: first)
-        self._lock = threading.RLock()
+        self._lock = interrupts.whole(threading.RLock())
         self._is_inside = False
 
     def _now(self) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import warnings
 from functools import wraps
 from typing import Any
 
-from gpushare.isolation import attributes, context
+from gpushare.isolation import attributes, context, interrupts
 from gpushare.isolation.perjob import PerJob
 from gpushare.isolation.replace import replace_everywhere
 
@@ -108,7 +108,7 @@ def _forget_shown() -> None:
     if _mutated_held is None:
         _mutated()
         return
-    with _warnings._lock:
+    with interrupts.held_back(), _warnings._lock:
         _mutated_held()
 
 

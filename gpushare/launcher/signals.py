@@ -21,7 +21,7 @@ from gpushare.launcher.host_process import HostProcess
 
 NAME_AFTER_S = 5.0
 KILL_AFTER_S = 30.0
-SAME_S = 0.2  # a wrapper (`timeout`, a shell) passes on what the terminal sends to all
+SAME_S = 0.5  # a wrapper (`timeout`, a shell) passes on what the terminal sends to all
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (*_ENDING, signal.SIGUSR1, signal.SIGUSR2)

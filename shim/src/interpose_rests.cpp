@@ -43,6 +43,7 @@ uint32_t resting_job() {
 }
 
 constexpr int kCut = -2;  // no result of the calls
+constexpr int kMostCuts = 64;
 
 Rest here() { return thread_state.awaits_fork ? Rest::kForItsTurnToFork : Rest::kInPython; }
 
@@ -103,15 +104,22 @@ int lock_mutex(pthread_mutex_t* m) {
 
 // The call, or `over` and `error` where it was cut.
 template <typename Call, typename Result>
-Result until_cut(Call call, Result over, int error = 0) {
+Result until_cut(Call call, Result over, int error = 0, int most = kMostCuts) {
   bool main = thread_state.leads && active() && !holds_gil();
-  CuttableWait wait(main ? thread_state.account : 0);
+  CuttableWait wait(main ? thread_state.account : 0, most);
   if (!wait.is_cut()) {
     Result result = call();
     if (result != -1 || errno != EINTR || !wait.is_cut()) return result;
   }
+  wait.cut();
   errno = error;
   return over;
+}
+
+// Once: the end of a thread is waited for again where its limit has not come (Thread.join).
+template <typename Call>
+int lock_until_cut(sem_t* s, Call call) {
+  return rest_for(s, [&] { return until_cut(call, -1, ETIMEDOUT, 1); });
 }
 
 int plain_wait(sem_t* s) {
@@ -121,13 +129,12 @@ int plain_wait(sem_t* s) {
 
 int timed_wait(sem_t* s, const timespec* until) {
   static const auto real = libc<decltype(sem_timedwait)>("sem_timedwait");
-  return rest_for(s, [&] { return until_cut([&] { return real(s, until); }, -1, ETIMEDOUT); });
+  return lock_until_cut(s, [&] { return real(s, until); });
 }
 
 int clock_wait(sem_t* s, clockid_t clock, const timespec* until) {
   static const auto real = libc<int(sem_t*, clockid_t, const timespec*)>("sem_clockwait");
-  return rest_for(s,
-                  [&] { return until_cut([&] { return real(s, clock, until); }, -1, ETIMEDOUT); });
+  return lock_until_cut(s, [&] { return real(s, clock, until); });
 }
 
 int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {

@@ -34,6 +34,7 @@ struct Sent {
   std::atomic<unsigned long> thread{0};  // none once it has come
   void* kind = nullptr;  // a reference of its own, until the next one: its making is when it comes
   std::atomic<pid_t> waits{0};  // that thread, by the kernel's number, in a wait that can be cut
+  std::atomic<int> cuts{0};     // waits that ended for this since it was sent
 };
 std::array<Sent, GS_MAX_ACCOUNTS> sent;
 
@@ -67,28 +68,19 @@ void drop(void* kind) {
   decrease(kind);  // bears a null
 }
 
-void keep(Sent& s, unsigned long thread, void* kind) {
-  take(kind);
-  s.thread = thread;
-  drop(std::exchange(s.kind, kind));
-}
-
 void send(uint32_t account, unsigned long thread, void* kind) {
-  if (account) keep(sent[account], thread, kind);
+  if (!account) return raise_at_next_bytecode(thread, kind);
+  Sent& s = sent[account];
+  take(kind);
+  void* before = std::exchange(s.kind, kind);
+  s.cuts = 0;
+  s.thread = thread;
   raise_at_next_bytecode(thread, kind);
+  drop(before);
 }
 
 // Not SIGURG, which Go's runtime sends to itself, nor the last one, which valgrind takes.
 int cutting_signal() { return SIGRTMAX - 1; }
-
-void install_handler() {
-  struct sigaction now = {};
-  auto nothing = [](int) {};
-  if (sigaction(cutting_signal(), nullptr, &now) == 0 && now.sa_handler != SIG_DFL) return;
-  struct sigaction wanted = {};
-  wanted.sa_handler = nothing;  // and no SA_RESTART: the wait is to end
-  sigaction(cutting_signal(), &wanted, nullptr);
-}
 
 void* runtime_error() {
   static const auto at = static_cast<void**>(dlsym(RTLD_DEFAULT, "PyExc_RuntimeError"));
@@ -146,7 +138,7 @@ void hold_back_alone(unsigned long thread) {
   for (auto& [_, h] : held) h.last = nullptr;  // it was the parent's, and so stays counted
 }
 
-CuttableWait::CuttableWait(uint32_t account) : account_(account) {
+CuttableWait::CuttableWait(uint32_t account, int most_cuts) : account_(account), most_(most_cuts) {
   if (account_) sent[account_].waits = static_cast<pid_t>(syscall(SYS_gettid));
 }
 
@@ -154,14 +146,28 @@ CuttableWait::~CuttableWait() {
   if (account_) sent[account_].waits = 0;
 }
 
-bool CuttableWait::is_cut() const { return account_ && sent[account_].thread == pthread_self(); }
+bool CuttableWait::is_cut() {
+  if (!account_) return false;
+  Sent& s = sent[account_];
+  if (s.thread != pthread_self()) return false;
+  if (s.cuts < most_) return true;
+  s.waits = 0;  // it is not to be woken again and again
+  return false;
+}
+
+void CuttableWait::cut() { ++sent[account_].cuts; }
+
+void install_cutting_signal() {
+  struct sigaction wanted = {};
+  wanted.sa_handler = [](int) {};  // and no SA_RESTART: the wait is to end
+  sigaction(cutting_signal(), &wanted, nullptr);
+}
 
 void cut_waits() {
   for (Sent& s : sent) {
     if (!s.thread) continue;
     pid_t waits = s.waits;
     if (!waits) continue;
-    install_handler();
     syscall(SYS_tgkill, getpid(), waits, cutting_signal());
   }
 }

@@ -22,17 +22,22 @@ void let_come(unsigned long thread, int sections);
 void hold_back_alone(unsigned long thread);  // a forked child has this thread only
 
 // A wait of the interpreter's, without the GIL, in a job's main thread. What was sent to that comes
-// as soon as the interpreter goes on, so the wait ends, as if it were over.
+// as soon as the interpreter goes on, so the wait ends, as if it were over. Where that goes on to
+// wait instead, no more than so many end for what was sent.
 class CuttableWait {
  public:
-  explicit CuttableWait(uint32_t account);  // 0: none
+  CuttableWait(uint32_t account, int most_cuts);  // 0: none
   ~CuttableWait();
   CuttableWait(const CuttableWait&) = delete;
-  bool is_cut() const;
+  bool is_cut();
+  void cut();  // it ends for that
 
  private:
   uint32_t account_;
+  int most_;
 };
+
+void install_cutting_signal();  // before any of these
 
 // By the sampler, again and again: a signal that comes before the wait has begun ends nothing.
 void cut_waits();

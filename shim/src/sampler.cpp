@@ -120,6 +120,7 @@ void sampler_leave() {
 }
 
 void sampler_start(Runtime* runtime, int32_t parent_pid) {
+  install_cutting_signal();
   // Signals are the main thread's: Python's handlers set flags there.
   sigset_t all, before;
   sigfillset(&all);

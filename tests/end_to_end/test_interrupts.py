@@ -157,6 +157,38 @@ def test_ctrl_c_ends_the_interpreters_waits(tmp_path: Path) -> None:
     assert "still running" not in err
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the wait is C code, which takes no end for one")
+def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "joins.py").write_text(
+        "import threading\nover = threading.Event()\nthread = threading.Thread(target=over.wait)\nthread.start()\n"
+        "print('up', flush=True)\ntry:\n    thread.join()\nexcept KeyboardInterrupt:\n"
+        "    print('goes on', thread.is_alive(), thread in threading.enumerate())\n"
+        "over.set()\nthread.join()\nprint('ended', not thread.is_alive())\n"
+    )
+    process = start(tmp_path, "joins.py")
+    host_of(process, "joins | up")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert "joins | goes on True True" in out and "joins | ended True" in out
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="the wait ends")
+def test_a_wait_that_goes_on_does_not_spin(tmp_path: Path) -> None:
+    (tmp_path / "joins.py").write_text(
+        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(6,))\nthread.start()\n"
+        "print('up', flush=True)\nbegun = time.process_time()\ntry:\n    thread.join(100)\n"
+        "except KeyboardInterrupt:\n    print('took', time.process_time() - begun < 1)\n"
+    )
+    process = start(tmp_path, "joins.py")
+    host_of(process, "joins | up")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "joins | took True" in out, out + err
+
+
 def test_a_ctrl_c_that_a_wrapper_passes_on_is_one(tmp_path: Path) -> None:
     (tmp_path / "saves.py").write_text(
         "import time\nprint('up', flush=True)\ntry:\n    time.sleep(1000)\n"
