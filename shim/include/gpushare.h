@@ -149,9 +149,9 @@ GS_EXPORT gs_account gs_switches_of(gs_account account);
 GS_EXPORT int64_t gs_compile_region(int64_t region);
 GS_EXPORT void gs_cancel(gs_account job);    // its waits end from now on, in an error if need be
 GS_EXPORT void gs_uncancel(gs_account job);  // it waits again, as before
-// With the GIL: raises a class of Python in that thread, the main one of the job (or any, for 0), in
-// place of what was sent last: at its next bytecode, right after a wait of the interpreter, which
-// ends, or, where its wait for memory is cancelled, at that line.
+// With the GIL: raises a class of Python in that thread, the main one of the job (or any, for 0),
+// in place of what was sent last: at its next bytecode, right after a wait of the interpreter,
+// which ends, or, where its wait for memory is cancelled, at that line.
 GS_EXPORT void gs_interrupt(gs_account job, uint64_t thread, void* kind);
 // With the GIL: one more section in which nothing that is sent to the thread comes; in how many it
 // is; and that it is in so many only from now on (0: what was held back last comes).
@@ -159,7 +159,7 @@ GS_EXPORT void gs_hold_back(uint64_t thread);
 GS_EXPORT int32_t gs_held_sections(uint64_t thread);
 GS_EXPORT void gs_let_come(uint64_t thread, int32_t sections);
 GS_EXPORT void gs_hold_back_alone(uint64_t thread);  // a forked child has no other
-GS_EXPORT void gs_interrupt_came(gs_account job);  // at a bytecode
+GS_EXPORT void gs_interrupt_came(gs_account job);    // at a bytecode
 // After GS_INTERRUPTED: throws what torch raises so.
 GS_EXPORT void gs_raise_interrupt(gs_account account);
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait

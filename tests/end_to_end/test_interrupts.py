@@ -157,6 +157,17 @@ def test_ctrl_c_ends_the_interpreters_waits(tmp_path: Path) -> None:
     assert "still running" not in err
 
 
+def after_ctrl_c(tmp_path: Path) -> str:
+    """What `joins.py` prints, interrupted in its wait."""
+    process = start(tmp_path, "joins.py")
+    host_of(process, "joins | up")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    return out
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="the wait is C code, which takes no end for one")
 def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
@@ -165,13 +176,8 @@ def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> N
         "    print('goes on', thread.is_alive(), thread in threading.enumerate())\n"
         "over.set()\nthread.join()\nprint('ended', not thread.is_alive())\n"
     )
-    process = start(tmp_path, "joins.py")
-    host_of(process, "joins | up")
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, out + err
-    assert "joins | goes on True True" in out and "joins | ended True" in out
+    out = after_ctrl_c(tmp_path)
+    assert "joins | goes on True True" in out and "joins | ended True" in out, out
 
 
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="the wait ends")
@@ -181,12 +187,7 @@ def test_a_wait_that_goes_on_does_not_spin(tmp_path: Path) -> None:
         "print('up', flush=True)\nbegun = time.process_time()\ntry:\n    thread.join(100)\n"
         "except KeyboardInterrupt:\n    print('took', time.process_time() - begun < 1)\n"
     )
-    process = start(tmp_path, "joins.py")
-    host_of(process, "joins | up")
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert "joins | took True" in out, out + err
+    assert "joins | took True" in after_ctrl_c(tmp_path)
 
 
 def test_a_ctrl_c_that_a_wrapper_passes_on_is_one(tmp_path: Path) -> None:
