@@ -74,17 +74,21 @@ class TablePerJob:
 
 def with_attribute_per_job(kind: type, name: str) -> type:
     """A class like this one, of which each job reads and sets an attribute of its own; it begins as it is now."""
-    value: PerJob[Any] = PerJob(getattr(kind, name), None)
-
-    def read(_: type) -> Any:
-        return value.get()
-
-    def write(_: type, new: Any) -> None:
-        value.set(new)
-
-    meta = type(f"{kind.__name__}PerJob", (type(kind),), {name: property(read, write)})
+    meta = type(f"{kind.__name__}PerJob", (type(kind),), {name: _per_job(getattr(kind, name))})
     made: type = meta(kind.__name__, (kind,), {"__module__": kind.__module__})
     return made
+
+
+def give_attribute_per_job(owner: Any, name: str) -> None:
+    """The same of an object."""
+    kind = type(owner)
+    names = {"__slots__": (), "__module__": kind.__module__, name: _per_job(getattr(owner, name))}
+    owner.__class__ = type(kind.__name__, (kind,), names)
+
+
+def _per_job(first: Any) -> property:
+    value: PerJob[Any] = PerJob(first, None)
+    return property(lambda _: value.get(), lambda _, new: value.set(new))
 
 
 def _split_trees(module: Any) -> None:
@@ -125,7 +129,10 @@ def _in_any_thread(get_obj: Callable[[Any, str], Any]) -> Callable[[Any, str], A
 
 def _split_generations(module: Any) -> None:
     old = module.GenerationTracker
-    replace_everywhere([(old, with_attribute_per_job(old, "generation"))], but=__name__)
+    if isinstance(old, type):
+        replace_everywhere([(old, with_attribute_per_job(old, "generation"))], but=__name__)
+    else:  # from torch 2.15 on
+        give_attribute_per_job(old, "generation")
 
 
 def _split_tables(module: Any) -> None:
