@@ -15,11 +15,8 @@ from gpushare.isolation import interrupts
 from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
-_FROM_3_14 = sys.version_info >= (
-    3,
-    14,
-)  # before, the interpreter makes nothing special of KeyboardInterrupt's kin
-
+# Before, the interpreter makes nothing special of KeyboardInterrupt's kin.
+_FROM_3_14 = sys.version_info >= (3, 14)
 LOST_OUTPUT = 120  # python's exit code when stdout could not be flushed
 _NO_C_LONG = 0xFF
 _INTERRUPTED = 128 + signal.SIGINT  # as a shell tells it: the interpreter ends itself by the signal
