@@ -18,7 +18,7 @@ from typing import Any
 
 from gpushare.isolation import context
 from gpushare.isolation.perjob import PerJob
-from gpushare.native import shim
+from gpushare.native import interruptions, shim
 from gpushare.native.library import quick
 
 
@@ -47,19 +47,21 @@ class held_back:
 
     def __enter__(self) -> None:
         thread = threading.get_ident()
-        self._before = shim.held_sections(thread)
+        self._before = interruptions.held_sections(thread)
         try:
-            shim.hold_back(thread)
+            interruptions.hold_back(thread)
             # What was sent before has come by now: the end of the call looks for it.
         except BaseException:
-            shim.let_come(thread, self._before)
+            interruptions.let_come(thread, self._before)
             raise
         self._thread = thread
 
     def __exit__(self, *_: object) -> None:
         thread, self._thread = self._thread, 0
         if thread:
-            quick["gs_let_come"](thread, self._before)  # the frame of `shim.let_come` would be in tracebacks
+            quick["gs_let_come"](
+                thread, self._before
+            )  # the frame of `interruptions.let_come` would be in tracebacks
 
     def begin(self) -> None:
         """For a section that begins at the end of a `try`, so that its `finally` runs whole."""
@@ -101,14 +103,14 @@ def whole(lock: Any) -> Any:
 
 def raise_in(thread_ident: int, exception: type[BaseException]) -> None:
     """Raise it in that thread at its next bytecode, or where what holds it back ends. Of several the last one comes."""
-    shim.interrupt(0, thread_ident, exception)
+    interruptions.interrupt(0, thread_ident, exception)
 
 
 def _after_fork_in_child() -> None:
     # The lock may be held by a thread that is not there, the others' sections are gone, what was sent is the parent's.
     global _lock
     _lock = threading.RLock()
-    shim.hold_back_alone(threading.get_ident())
+    interruptions.hold_back_alone(threading.get_ident())
 
 
 def install() -> None:
@@ -136,7 +138,7 @@ def send(
     mine = 0
 
     def made(_: type, *text: Any) -> BaseException:
-        shim.interrupt_came(job.account)
+        interruptions.interrupt_came(job.account)
         if not for_good:
             _has_come(job, mine)
         return kind(*args)
@@ -149,7 +151,7 @@ def send(
             return
         sent.ends = sent.ends or for_good
         mine = sent.last = sent.last + 1
-        shim.interrupt(job.account, job.thread_ident, stands_in)
+        interruptions.interrupt(job.account, job.thread_ident, stands_in)
     if ends_waits:
         shim.cancel(job.account)  # may wait for the shim's lock
         with held_back(), _lock:

@@ -168,7 +168,9 @@ def after_ctrl_c(tmp_path: Path) -> str:
     return out
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the wait is C code, which takes no end for one")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="from 3.13 on join waits in C, on to its limit: the next test"
+)
 def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
         "import threading\nover = threading.Event()\nthread = threading.Thread(target=over.wait)\nthread.start()\n"
@@ -180,7 +182,7 @@ def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> N
     assert "joins | goes on True True" in out and "joins | ended True" in out, out
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="the wait ends")
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="before 3.13 join ends at once: the test above")
 def test_a_wait_that_goes_on_does_not_spin(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
         "import threading, time\nthread = threading.Thread(target=time.sleep, args=(6,))\nthread.start()\n"

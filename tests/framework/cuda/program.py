@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare.native import library, shim, usage
+from gpushare.native import interruptions, library, shim, usage
 
 KIB, MIB = 1 << 10, 1 << 20
 BUDGET, PAGE = 256 * MIB, 2 * MIB
@@ -176,7 +176,7 @@ def what_is_sent_takes_the_place_of_the_error() -> None:
     me, clear = threading.get_ident(), ctypes.pythonapi.PyThreadState_SetAsyncExc
 
     def send() -> None:  # but for what comes at the next bytecode
-        shim.interrupt(1, me, Stop)
+        interruptions.interrupt(1, me, Stop)
         clear(ctypes.c_ulong(me), None)
 
     sys.setswitchinterval(100)
