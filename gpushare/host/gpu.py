@@ -8,6 +8,9 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Streams share so many queues to the device (8, unless it is said; 32 at most), and what waits in one keeps back what
 # is behind it: CUDA C++ Programming Guide, environment variables. Here jobs' streams wait for each other's memory.
 QUEUES, MOST_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS", "32"
+# Torch compares the `backend` there with its allocator's name, as soon as it asks for pinned memory
+# (CUDAAllocatorConfig.cpp, parseAllocatorConfig). Here that is the pool, whichever one was asked for.
+ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 def choose(device: str) -> int | None:
@@ -22,6 +25,9 @@ def choose(device: str) -> int | None:
         return None
     if QUEUES not in os.environ:
         os.putenv(QUEUES, MOST_QUEUES)  # for the driver, and not for scripts to see
+    for name in ALLOCATOR_SETTINGS:
+        if name in os.environ:
+            _set_for_torch(name, os.environ[name])
     index = int(number or 0)
     if (seen := os.environ.get(VISIBLE)) is None:
         os.environ[VISIBLE] = str(index)
@@ -31,3 +37,13 @@ def choose(device: str) -> int | None:
         raise ValueError(f"--device {device}: {VISIBLE}={seen!r} leaves {len(names)} GPUs to choose from")
     os.environ[VISIBLE] = names[index]
     return 0
+
+
+def _set_for_torch(name: str, settings: str) -> None:
+    """Without the `backend`; scripts go on to see what was set."""
+    parts = settings.split(",")
+    kept = [part for part in parts if part.partition(":")[0].strip() != "backend"]
+    if kept:
+        os.putenv(name, ",".join(kept))
+    else:
+        os.unsetenv(name)

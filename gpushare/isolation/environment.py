@@ -11,6 +11,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from gpushare.isolation import context
+from gpushare.native import shim
 
 _host_environ = os.environ
 # Read by torch, its libraries or CUDA when they are loaded, which they are before any job begins.
@@ -21,9 +22,10 @@ _READ_AT_LOAD = {
     "CUDA_VISIBLE_DEVICES",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
 }
+# Read when pinned memory is first asked for, by whichever job: a `backend` that was not the process's when torch was
+# loaded is an error then (CUDAAllocatorConfig.cpp, parseAllocatorConfig), and each time again.
+_OF_TORCHS_ALLOCATOR = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}
 
 
 def _text(value: object) -> str:
@@ -43,12 +45,17 @@ class _Environ(MutableMapping[str, str]):
         return self._target()[_text(key)]
 
     def __setitem__(self, key: str, value: str) -> None:
-        self._target()[_text(key)] = _text(value)
-        os.putenv(key, value)
-        _warn_if_late(key, value)
+        target = self._target()
+        target[_text(key)] = _text(value)
+        if not _is_kept_from_torch(key, target):
+            os.putenv(key, value)
+        _note_without_effect(key, value)
 
     def __delitem__(self, key: str) -> None:
-        del self._target()[_text(key)]
+        target = self._target()
+        del target[_text(key)]
+        if _is_kept_from_torch(key, target):
+            return
         if key in _host_environ:
             os.putenv(key, _host_environ[key])
         else:
@@ -96,9 +103,20 @@ class _EnvironBytes(MutableMapping[bytes, bytes]):
         return len(os.environ)
 
 
-def _warn_if_late(key: str, value: str) -> None:
+def _is_kept_from_torch(key: str, target: MutableMapping[str, str]) -> bool:
+    """Whether a job has set it for its own eyes and its children's only."""
+    return key in _OF_TORCHS_ALLOCATOR and target is not _host_environ and shim.device() >= 0
+
+
+def _note_without_effect(key: str, value: str) -> None:
     job = context.current()
-    if job and context.in_host() and key in _READ_AT_LOAD and _host_environ.get(key) != value:
+    if job is None or not context.in_host():
+        return
+    if _is_kept_from_torch(key, job.environ):
+        job.note(
+            f"{job.name} sets {key}={value}, which is for torch's own allocator: in the pool it changes nothing"
+        )
+    elif key in _READ_AT_LOAD | _OF_TORCHS_ALLOCATOR and _host_environ.get(key) != value:
         job.note(f"{job.name} sets {key}={value}, which torch has read already: set it before gpushare run")
 
 
@@ -126,10 +144,10 @@ def install() -> None:
 
 
 def enter(job: context.JobContext) -> None:
-    """Tell what of the job's environment comes too late."""
-    for key in _READ_AT_LOAD:
-        if key in job.environ:
-            _warn_if_late(key, job.environ[key])
+    """Tell what of the job's environment comes too late, or to nobody."""
+    for key in _READ_AT_LOAD | _OF_TORCHS_ALLOCATOR:
+        if key in job.environ and job.environ[key] != _host_environ.get(key):
+            _note_without_effect(key, job.environ[key])
 
 
 def leave(job: context.JobContext) -> None:

@@ -51,10 +51,11 @@ c10::DeviceIndex current_device() {
 }  // namespace
 
 // The base class gets functions that do the same, for ways to it that a later torch may add.
-Allocator::Allocator()
+Allocator::Allocator(std::string name)
     : Base([this](size_t bytes, int device,
                   cudaStream_t stream) { return obtain(bytes, device, stream); },
-           [](void* address, size_t, int, cudaStream_t) { give_back(address); }) {
+           [](void* address, size_t, int, cudaStream_t) { give_back(address); }),
+      name_(std::move(name)) {
   for (auto& fraction : fraction_) fraction = 1.0;
 }
 

@@ -38,7 +38,9 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
   using Base = torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator;
   using Base::recordStream;
 
-  Allocator();
+  // `name`: that of the allocator in whose place it stands. Torch compares it with the one that its
+  // settings name (CUDAAllocatorConfig.cpp, parseAllocatorConfig), which it reads later.
+  explicit Allocator(std::string name);
 
   // Memory. Throw c10::OutOfMemoryError with the shim's figures, or c10::Error.
   c10::DataPtr allocate(size_t bytes) override;
@@ -63,7 +65,7 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
       c10::DeviceIndex device) override;
   bool isHistoryEnabled() override { return false; }
   void attachOutOfMemoryObserver(caching::OutOfMemoryObserver observer) override;
-  std::string name() override { return "gpushare"; }
+  std::string name() override { return name_; }
 
   // Pools of graphs.
   void beginAllocateToPool(c10::DeviceIndex device, PoolId pool, Filter filter) override;
@@ -106,6 +108,7 @@ class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggabl
   [[noreturn]] void fail(size_t bytes, int device);
   void tell_observers(int device, size_t bytes);
 
+  const std::string name_;
   Pools pools_;
   std::array<std::atomic<double>, GS_MAX_ACCOUNTS> fraction_;
   std::mutex observers_mutex_;

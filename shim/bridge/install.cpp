@@ -17,9 +17,10 @@ void install() {
   TORCH_CHECK(gs_api_version() == GS_API_VERSION, "the shim has API version ", gs_api_version(),
               ", the bridge was compiled for ", GS_API_VERSION);
   TORCH_CHECK(gs_device() >= 0, "the pool is not a GPU's");
-  static Allocator* const allocator = new Allocator;
+  namespace caching = gpushare::bridge::caching;
+  static Allocator* const allocator = new Allocator(caching::get()->name());
   torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(
-      std::shared_ptr<gpushare::bridge::caching::CUDAAllocator>(allocator, [](auto*) {}));
+      std::shared_ptr<caching::CUDAAllocator>(allocator, [](auto*) {}));
   // What torch.accelerator asks; of equal priority at least wins.
   c10::SetAllocator(c10::DeviceType::CUDA, allocator, UINT8_MAX);
   TORCH_CHECK(c10::GetAllocator(c10::DeviceType::CUDA) == allocator,

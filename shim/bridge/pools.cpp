@@ -30,8 +30,8 @@ gs_arena Pools::arena(gs_account account, cudaStream_t stream) {
   Routes& routes = routes_[account];
   if (routes.count.load(std::memory_order_acquire) == 0) return 0;
   std::lock_guard lock(routes.mutex);
-  for (const Route& r : routes.all)
-    if (r.filter(stream)) return r.arena;
+  for (auto r = routes.all.rbegin(); r != routes.all.rend(); ++r)
+    if (r->filter(stream)) return r->arena;
   return 0;
 }
 
@@ -51,11 +51,21 @@ void Pools::begin(gs_account account, PoolId id, Filter filter, bool captures) {
     std::lock_guard lock(mutex_);
     arena = use(account, id).arena;
   }
-  if (captures) gs_capture_begin(account);
   Routes& routes = routes_[account];
-  std::lock_guard lock(routes.mutex);
-  routes.all.push_back({id, arena, std::move(filter), captures, std::this_thread::get_id()});
-  routes.count.fetch_add(1, std::memory_order_release);
+  Route made{id, arena, std::move(filter), captures, std::this_thread::get_id()};
+  if (!routes.add(std::move(made))) {
+    remove_user(id);
+    TORCH_CHECK(false, "beginAllocateToPool: already recording to mempool_id");
+  }
+  if (captures) gs_capture_begin(account);
+}
+
+bool Pools::Routes::add(Route route) {
+  std::lock_guard lock(mutex);
+  if (std::ranges::find(all, route.id, &Route::id) != all.end()) return false;
+  all.push_back(std::move(route));
+  count.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 void Pools::end(PoolId id) {

@@ -35,7 +35,8 @@ class Pools {
   // while the account allocates to a pool.
   gs_arena arena(gs_account account, cudaStream_t stream);
   // From now on what passes the filter goes to the pool, which has one user more. `captures`: the
-  // account captures a graph until end(). Throws c10::Error: the pool is another account's.
+  // account captures a graph until end(). Throws c10::Error: the pool is another account's, or
+  // something allocates to it already.
   void begin(gs_account account, PoolId id, Filter filter, bool captures);
   void end(PoolId id);
   // Captures of the calling thread that are under way, as far as torch has told.
@@ -63,7 +64,10 @@ class Pools {
   struct Routes {
     std::atomic<int> count{0};
     std::mutex mutex;
-    std::vector<Route> all;
+    std::vector<Route> all;  // the latest counts: one within another, as torch searches them
+
+    // False: something allocates to that pool already. Who ended first would end the other's.
+    bool add(Route route);
   };
   Pool& use(gs_account account, PoolId id);
 

@@ -35,6 +35,9 @@ constexpr const char* kNotPerThread =
     "in each thread, so nobody knows when memory that was used on it is free; use "
     "torch.cuda.Stream()";
 
+// Inside the budget there was room: others than this run have taken it.
+constexpr const char* kDeviceFull = "gpushare: the GPU itself has none left: ";
+
 gs_stream known_by_handle(gs_stream stream) { return stream == kLegacy ? 0 : stream; }
 
 // An arena is of the account that names it.
@@ -86,6 +89,9 @@ void* gs_try_alloc(uint64_t bytes, int32_t device, gs_account account, gs_stream
   t_failure = GS_NO_FAILURE;
   try {
     return gs_alloc(bytes, device, account, stream, arena);
+  } catch (const DeviceFull& e) {
+    t_failure = GS_OUT_OF_MEMORY;
+    fail(kDeviceFull + std::string(e.what()));
   } catch (const DeviceFailure& e) {
     t_failure = GS_FAILED;
     fail(e.what());
@@ -116,6 +122,8 @@ void* gs_torch_alloc(size_t bytes, int device, void* stream) {
     raise_interruption(thread_state.account, e.what());
   } catch (const OutOfMemory& e) {
     throw std::runtime_error(std::string("CUDA out of memory. ") + e.what());
+  } catch (const DeviceFull& e) {
+    throw std::runtime_error(std::string("CUDA out of memory. ") + kDeviceFull + e.what());
   }
 }
 

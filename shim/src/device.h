@@ -18,6 +18,11 @@ class DeviceFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// It has no memory left for what the call needs.
+class DeviceFull : public DeviceFailure {
+  using DeviceFailure::DeviceFailure;
+};
+
 class Device {
  public:
   virtual ~Device() = default;

@@ -58,7 +58,7 @@ void Governor::perform(DeviceWork& work, uint32_t id, Stream stream) {
     if (on_cpu)
       a.cpu_waits += fences_.finish(account, batch);
     else
-      a.device_waits += fences_.wait(stream, account, batch);
+      a.device_waits += fences_.wait(stream, account, batch, id);
   work.waits.clear();
   work.unready.clear();
 }

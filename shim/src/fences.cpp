@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../include/gpushare.h"
+
 namespace gpushare {
 
 namespace {
@@ -219,7 +221,7 @@ const Fences::Closed* Fences::find(Account& a, Batch batch) {
   return found;
 }
 
-uint64_t Fences::wait(Stream waiter, uint32_t account, Batch batch) {
+uint64_t Fences::wait(Stream waiter, uint32_t account, Batch batch, uint32_t by) {
   Account& a = of_[account];
   std::lock_guard lock(a.mutex);
   const Closed* closed = find(a, batch);
@@ -229,6 +231,8 @@ uint64_t Fences::wait(Stream waiter, uint32_t account, Batch batch) {
   uint64_t waits = 0;
   auto wait_for = [&](const std::pair<Stream, Event>& e) {
     if (e.first == waiter || device_->passed(e.second)) return;
+    // The legacy stream may not be used while anybody captures a blocking one.
+    if (!waits && device_->capturing(waiter)) throw CaptureUnderWay(waiter ? by : GS_SHARED);
     device_->make_wait(waiter, e.second);
     ++waits;
     counters_.device_waits.fetch_add(1, std::memory_order_relaxed);

@@ -92,8 +92,9 @@ class Fences {
   void poll_all();
 
   // Makes `waiter` wait on the device for what the batch waits for: for so many events. Closes an
-  // open batch. Throws DeviceFailure; CaptureUnderWay if the account captures a graph.
-  uint64_t wait(Stream waiter, uint32_t account, Batch batch);
+  // open batch. Throws DeviceFailure; CaptureUnderWay if the account captures a graph, or if `by`
+  // does, whose stream the waiter is: the wait would break that capture.
+  uint64_t wait(Stream waiter, uint32_t account, Batch batch, uint32_t by);
   // The same on the CPU. False if the batch has passed already.
   bool finish(uint32_t account, Batch batch);
 

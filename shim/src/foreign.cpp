@@ -237,7 +237,7 @@ void wait_for(Governor& governor, Account& a, const std::vector<Chosen>& chosen)
     latest = std::max(latest, block.freed);
     if (std::ranges::find(waiters, block.own) == waiters.end()) waiters.push_back(block.own);
   }
-  for (Stream s : waiters) a.device_waits += governor.fences().wait(s, a.id, latest);
+  for (Stream s : waiters) a.device_waits += governor.fences().wait(s, a.id, latest, a.id);
 }
 
 bool take_back(Account& a, const Chosen& block) {

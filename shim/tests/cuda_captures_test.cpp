@@ -138,6 +138,29 @@ void what_is_freed_on_the_legacy_stream_waits(const Driver& driver, uint64_t see
   second_job_goes_on(w);
 }
 
+// A wait would break the capture that the other job is in: it is told, and waits afterwards.
+void who_captures_does_not_wait(const Driver& driver, uint64_t seed) {
+  World w(driver, seed);
+  PageIndex first = w.take(1, kPages);
+  write(w.streams[0], w.g.pool().address(first), kPages * kPage, 11);
+  w.unhold(1, first, kPages, true);
+  Batch freed = w.g.fences().open(1);
+  CHECK(w.g.fences().settles(1, freed));
+  w.begin_capture(2);
+  uint64_t waits = fake_cuda_calls("cuStreamWaitEvent");
+  uint32_t by = 0;
+  try {
+    w.g.fences().wait(w.handles[1], 1, freed, 2);
+  } catch (const CaptureUnderWay& capture) {
+    by = capture.by;
+  }
+  CHECK(by == 2);
+  CHECK(fake_cuda_calls("cuStreamWaitEvent") == waits);
+  w.end_capture(2);
+  CHECK(fake_cuda_read_counters().capture_errors == 0);
+  second_job_goes_on(w);
+}
+
 }  // namespace
 
 int main() {
@@ -149,6 +172,7 @@ int main() {
     it_is_over_at_the_next_look(hooked, seed);
     its_stream_is_gone_when_it_has_ended(hooked, seed);
     what_is_freed_on_the_legacy_stream_waits(hooked, seed);
+    who_captures_does_not_wait(hooked, seed);
     for (bool by_another : {false, true})
       its_stream_goes_while_it_is_captured(hooked, seed, by_another);
   }

@@ -44,7 +44,7 @@ struct Rig {
       if (m.create) CHECK(device.create(m.frame));
       device.map(pool.address(m.page), {&m.frame, 1});
     }
-    for (auto [other, batch] : work.waits) fences.wait(stream(account), other, batch);
+    for (auto [other, batch] : work.waits) fences.wait(stream(account), other, batch, account);
     return first;
   }
 };

@@ -182,6 +182,16 @@ void a_limit_is_kept(gs_account job, gs_account other) {
   gs_free(first, 0, 0);
 }
 
+// Others than this run have taken it, where the driver notices that last.
+void a_full_device_is_out_of_memory(gs_account job) {
+  CHECK(fake_cuda_fail("cuMemMap", 1, gpushare::cuda::CUDA_ERROR_OUT_OF_MEMORY));
+  CHECK(!gs_try_alloc(9 * kMiB, 0, job, 0, 0) && gs_last_failure() == GS_OUT_OF_MEMORY);
+  CHECK(strstr(gs_last_error(), "the GPU itself has none left: cuMemMap"));
+  CHECK(fake_cuda_fail("cuMemMap", 1, gpushare::cuda::CUDA_ERROR_UNKNOWN));
+  CHECK(!gs_try_alloc(9 * kMiB, 0, job, 0, 0) && gs_last_failure() == GS_FAILED);
+  gs_free(made(9 * kMiB, job), 0, 0);
+}
+
 // Questions of one job while both allocate, in extents too: what is told must hold together.
 void questions_disturb_nobody(gs_account job, gs_account other) {
   std::atomic<bool> ending{false};
@@ -229,6 +239,7 @@ int main() {
   gs_config c = config();
   CHECK(gs_start(&c) == 0 && gs_device() == 0);
   gs_account job = gs_job_begin(0, 0), other = gs_job_begin(0, 0);
+  a_full_device_is_out_of_memory(job);  // first: nothing is mapped yet
   memory_comes_from_where_it_is_said(job);
   questions_are_answered(job);
   streams_by_special_handles(job);

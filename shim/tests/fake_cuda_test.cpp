@@ -42,7 +42,8 @@ static void there_is_one_device() {
   CHECK(cuDeviceGet(&device, 0) == CUDA_SUCCESS && device == 0);
   CHECK(cuDeviceGetName(name, sizeof name, device) == CUDA_SUCCESS && strstr(name, "Fake"));
   CHECK(!fake.misuses.any());
-  CHECK(cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE && fake.misuses.one("device 0 only"));
+  CHECK(cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE &&
+        fake.misuses.one("there are 1 devices"));
 }
 
 static void contexts_are_current_per_thread() {

@@ -85,7 +85,7 @@ class Program {
   }
 
   void wait(const DeviceWork& work, Stream stream) {
-    for (auto [other, batch] : work.waits) fences_.wait(stream, other, batch);
+    for (auto [other, batch] : work.waits) fences_.wait(stream, other, batch, 0);
   }
 
   void take_extent() {

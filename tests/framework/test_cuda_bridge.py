@@ -33,7 +33,7 @@ ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent / "cuda"
 TORCH_HEADERS = [Path(torch.__file__).parent / "include"]
 TORCH_HEADERS += map(Path, filter(None, os.environ.get("GPUSHARE_TORCH_HEADERS", "").split(":")))
-# The CPU build has all headers but the one that says how libc10_cuda was built.
+# Instead of the header that says how libc10_cuda was built.
 CPU_BUILD = ["-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE", "-DC10_CUDA_BUILD_SHARED_LIBS"]
 COMPILE_S = 300
 
@@ -59,11 +59,17 @@ def cuda_headers() -> Path:
 
 @pytest.mark.parametrize("headers", TORCH_HEADERS, ids=lambda path: path.parent.parent.name)
 def test_it_compiles_and_links_against_the_headers(headers: Path, tmp_path: Path) -> None:
-    tools = Toolchain("g++", "", headers, headers.parent / "lib", cuda_headers())
-    # What this torch has no libraries of stays open: a shared library may have that.
-    command = [part for part in cuda_bridge.command(tools) if not part.startswith("-l")]
+    libraries = headers.parent / "lib"
+    tools = Toolchain("g++", "", headers, libraries, cuda_headers())
+    command = cuda_bridge.command(tools)
+    if (libraries / "libc10_cuda.so").exists():
+        # Nothing of the bridge's own may stay open; what torch's libraries want of CUDA's need not be there.
+        command += ["-ltorch_cpu", str(library.library_path()), "-Wl,-z,defs", "-Wl,--allow-shlib-undefined"]
+    else:
+        # A CPU build lacks libraries, and one header. What is missing stays open: a shared library may have that.
+        command = [part for part in command if not part.startswith("-l")] + CPU_BUILD
     warnings = ["-Wall", "-Wextra", "-Werror"]
-    run([*command, *warnings, *CPU_BUILD, "-o", str(tmp_path / "bridge.so")])
+    run([*command, *warnings, "-o", str(tmp_path / "bridge.so")])
     symbols = run(["nm", "-DC", str(tmp_path / "bridge.so")]).stdout
     assert " T gpushare_bridge_install" in symbols
     declared = (ROOT / "shim/include/gpushare.h").read_text()
@@ -539,11 +545,49 @@ def test_a_wait_that_a_script_has_forbidden_is_its_own_failure(real: SimpleNames
     ]
 
 
-def test_a_gpu_that_is_lost_to_a_job_alone_is_its_fault(real: SimpleNamespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "code", [700, 710, 719, 214, 709, 999], ids=["address", "assert", "launch", "ecc", "reset", "unknown"]
+)
+def test_a_gpu_that_is_lost_to_a_job_alone_is_its_fault(
+    code: int, real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BREAKS_WITH", str(code))
     options = ["--device", "cuda", "--budget", "256MiB"]
     done = console(real, tmp_path, "run", f"{HERE / 'breaks.py'} only", *options)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "breaks caused it: no other job ran" in done.stderr
+
+
+ONLY_ONE = """
+import torch
+print(torch.cuda.device_count(), torch.cuda.current_device(), torch.cuda.get_device_name())
+torch.empty(1, device="cuda:0")
+try:
+    torch.empty(1, device="cuda:1")
+except RuntimeError as error:
+    print("invalid device" in str(error))
+"""
+
+
+def test_jobs_see_the_one_gpu_of_several_that_they_were_given(
+    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA_DEVICES", "3")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    (tmp_path / "only.py").write_text(ONLY_ONE)
+    options = ["--budget", "256MiB", "--summary", "summary.json"]
+    done = console(real, tmp_path, "run", "only.py", "only.py", "--device", "cuda:1", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("only", "only-2"):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"{name} |")]
+        assert lines == [f"{name} | 1 0 Fake CUDA device 1", f"{name} | True"], done.stdout
+    told = json.loads((tmp_path / "summary.json").read_text())
+    assert told["device"] == "cuda:1 (Fake CUDA device 1)"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    done = console(real, tmp_path, "run", "only.py", "--device", "cuda:0", *options)
+    assert "only | 1 0 Fake CUDA device 2" in done.stdout, done.stdout + done.stderr
+    done = console(real, tmp_path, "run", "only.py", "--device", "cuda:2", *options)
+    assert done.returncode == 2 and "there is no such GPU, cuda:0 to cuda:1" in done.stderr, done.stderr
 
 
 def test_a_gpu_that_is_not_there_starts_nothing(real: SimpleNamespace, tmp_path: Path) -> None:
@@ -581,6 +625,69 @@ def test_a_host_sees_the_gpu_it_was_given(
     gpu.choose("cuda")
     assert getenv(gpu.QUEUES.encode()) == gpu.MOST_QUEUES.encode() and gpu.QUEUES not in os.environ
     os.unsetenv(gpu.QUEUES)
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        ("backend:native", None),
+        (" backend:cudaMallocAsync", None),
+        ("max_split_size_mb:64,backend:native", "max_split_size_mb:64"),
+        (
+            "roundup_power2_divisions:[256:1,512:2],backend:x,a:1",
+            "roundup_power2_divisions:[256:1,512:2],a:1",
+        ),
+        ("expandable_segments:True", "expandable_segments:True"),
+    ],
+)
+def test_torch_is_not_asked_for_another_allocator_than_the_pool(
+    asked: str, left: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(gpu.VISIBLE, "0")
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    for name in gpu.ALLOCATOR_SETTINGS:
+        monkeypatch.setenv(name, asked)
+    gpu.choose("cpu")
+    assert getenv(gpu.ALLOCATOR_SETTINGS[0].encode()) == asked.encode()
+    gpu.choose("cuda")
+    for name in gpu.ALLOCATOR_SETTINGS:
+        assert getenv(name.encode()) == (left.encode() if left else None)
+        assert os.environ[name] == asked
+    os.unsetenv(gpu.QUEUES)
+
+
+PINS = """
+import os, sys, torch
+if len(sys.argv) > 1:
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = sys.argv[1]
+    assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == sys.argv[1]
+made = torch.empty(1 << 20, device="cuda")
+print(torch.empty(100, pin_memory=True).numel(), torch.cuda.get_allocator_backend())
+"""
+
+
+@pytest.mark.parametrize("compiler", ["", "no-such-compiler"], ids=["bridge", "plain"])
+def test_settings_of_torchs_own_allocator_break_no_pinned_memory(
+    compiler: str, real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the environment, and those that one job makes before any has pinned some."""
+    if compiler:
+        monkeypatch.setenv("CXX", compiler)
+    (tmp_path / "pins.py").write_text(PINS)
+    options = ["--device", "cuda", "--budget", "256MiB"]
+    name = "pluggable" if compiler else "native"
+    for outside, jobs in (
+        ("", ["pins.py backend:cudaMallocAsync", "pins.py"]),
+        ("backend:cudaMallocAsync", ["pins.py", "pins.py backend:native"]),
+        ("expandable_segments:True", ["pins.py", "pins.py"]),
+    ):
+        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", outside) if outside else None
+        done = console(real, tmp_path, "run", *jobs, *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count(f"| 100 {name}") == 2, done.stdout
+        told = "which is for torch's own allocator: in the pool it changes nothing" in done.stderr
+        assert told == any(" " in job for job in jobs), done.stderr
 
 
 def test_a_gpu_that_is_hidden_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

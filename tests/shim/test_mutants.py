@@ -24,6 +24,12 @@ MUTANTS = [
     ("safety", "safety.cpp", "a.claim - a.residue > b.claim - b.residue", "a.claim > b.claim"),
     ("pool", "fences.cpp", "device_->make_wait(waiter, e.second);", ""),
     ("cuda_captures", "fences.cpp", "  if (captured) return;\n", ""),
+    (
+        "cuda_captures",
+        "fences.cpp",
+        "if (!waits && device_->capturing(waiter))",
+        "if (false)",
+    ),
     ("cuda_captures", "fences.cpp", "  if (captured) finish_before_capture(a, stream);\n", ""),
     (
         "cuda_captures",
@@ -356,7 +362,7 @@ MUTANTS = [
     ("pool", "device_work.cpp", "std::max(known->batch, batch);", "known->batch;"),
     ("pool", "fences.cpp", "for (Stream s : a.streams) record", "if (Stream s = a.streams[0]) record"),
     ("pool", "fences.cpp", "if (a.open.load(std::memory_order_relaxed) <= batch) close_early(a);", ""),
-    ("cuda_programs", "device_work.cpp", "a.device_waits += fences_.wait(stream, account, batch);", ";"),
+    ("cuda_programs", "device_work.cpp", "a.device_waits += fences_.wait(stream, account, batch, id);", ";"),
     (
         "cuda_programs",
         "device_work.cpp",
@@ -410,7 +416,7 @@ MUTANTS = [
         "if (!block_at(address, span).bytes) return false;",
         "return block_at(address, span).bytes > 0;",
     ),
-    ("cuda_programs", "foreign.cpp", "a.device_waits += governor.fences().wait(s, a.id, latest);", ";"),
+    ("cuda_programs", "foreign.cpp", "a.device_waits += governor.fences().wait(s, a.id, latest, a.id);", ";"),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().add_stream(heap->account(), stream);\n", ""),
     ("cuda_programs", "runtime.cpp", "  governor_.fences().remove_stream(stream);\n", ""),
     ("cuda_programs", "device_work.cpp", "std::max(known->batch, batch);", "known->batch;"),
@@ -529,7 +535,12 @@ MUTANTS = [
         "",
     ),
     ("cuda_stress", "foreign.cpp", "if (!turn.owns_lock()) turn.lock();", ""),
-    ("cuda_device_stress", "device_work.cpp", "a.device_waits += fences_.wait(stream, account, batch);", ";"),
+    (
+        "cuda_device_stress",
+        "device_work.cpp",
+        "a.device_waits += fences_.wait(stream, account, batch, id);",
+        ";",
+    ),
     (
         "cuda_device_stress",
         "foreign.cpp",

@@ -25,7 +25,10 @@ std::string Driver::words(CUresult result) const {
 }
 
 void Driver::check(CUresult result, const char* call) const {
-  if (result != CUDA_SUCCESS) throw DeviceFailure(std::string(call) + ": " + words(result));
+  if (result == CUDA_SUCCESS) return;
+  std::string why = std::string(call) + ": " + words(result);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw DeviceFull(why);
+  throw DeviceFailure(why);
 }
 
 }  // namespace gpushare::cuda

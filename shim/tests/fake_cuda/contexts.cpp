@@ -1,17 +1,48 @@
 #include "contexts.h"
 
+#include <cstdlib>
+#include <sstream>
+
 namespace gpushare::fake_cuda {
 
 namespace {
 
 CUcontext primary() { return reinterpret_cast<CUcontext>(0x43000010); }
 
+// The driver takes the devices that are named, in that order, up to the first that is not there.
+std::vector<int> visible_devices() {
+  const char* there = getenv("FAKE_CUDA_DEVICES");
+  const char* named = there ? getenv("CUDA_VISIBLE_DEVICES") : nullptr;
+  int count = there ? atoi(there) : 1;
+  std::vector<int> found;
+  if (!named) {
+    for (int device = 0; device < count; ++device) found.push_back(device);
+    return found;
+  }
+  std::istringstream names(named);
+  for (std::string name; std::getline(names, name, ',');) {
+    char* end = nullptr;
+    long device = strtol(name.c_str(), &end, 10);
+    if (end == name.c_str() || device < 0 || device >= count) break;
+    found.push_back(static_cast<int>(device));
+  }
+  return found;
+}
+
 }  // namespace
 
+Contexts::Contexts(Report& report) : report_(report), visible_(visible_devices()) {}
+
+std::string Contexts::name(CUdevice device) const {
+  int number = visible_[static_cast<size_t>(device)];
+  return number ? "Fake CUDA device " + std::to_string(number) : "Fake CUDA device";
+}
+
 CUresult Contexts::check_device(CUdevice device) {
-  if (device == 0) return CUDA_SUCCESS;
-  return report_.misuse(CUDA_ERROR_INVALID_DEVICE,
-                        "there is device 0 only, but got " + std::to_string(device));
+  if (device >= 0 && device < devices()) return CUDA_SUCCESS;
+  return report_.misuse(
+      CUDA_ERROR_INVALID_DEVICE,
+      "there are " + std::to_string(devices()) + " devices, but got " + std::to_string(device));
 }
 
 CUresult Contexts::retain(CUcontext* context, CUdevice device) {

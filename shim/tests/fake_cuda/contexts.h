@@ -1,5 +1,9 @@
-// The one device and its primary context, and what each thread has as current.
+// The devices and their one primary context, and what each thread has as current. There is one
+// device; or as many as the environment says (FAKE_CUDA_DEVICES), of which CUDA_VISIBLE_DEVICES
+// names those that are seen. They share their memory.
 #pragma once
+
+#include <vector>
 
 #include "report.h"
 
@@ -13,10 +17,12 @@ struct ThreadState {
 
 class Contexts {
  public:
-  explicit Contexts(Report& report) : report_(report) {}
+  explicit Contexts(Report& report);
 
   bool initialized = false;
 
+  int devices() const { return static_cast<int>(visible_.size()); }
+  std::string name(CUdevice device) const;
   CUresult check_device(CUdevice device);
   CUresult retain(CUcontext* context, CUdevice device);
   CUresult release(CUdevice device);
@@ -27,6 +33,7 @@ class Contexts {
  private:
   Report& report_;
   unsigned retained_ = 0;
+  std::vector<int> visible_;  // which device each is by the machine's count
 };
 
 }  // namespace gpushare::fake_cuda

@@ -1,4 +1,4 @@
-// Entry points: the driver, its one device, contexts and results.
+// Entry points: the driver, its devices, contexts and results.
 #include <cstdio>
 
 #include "call.h"
@@ -61,8 +61,9 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  return call(EntryPoint::cuDeviceGetCount,
-              [&](Machine& machine, ThreadState&) { return give(machine, count, 1); });
+  return call(EntryPoint::cuDeviceGetCount, [&](Machine& machine, ThreadState&) {
+    return give(machine, count, machine.contexts.devices());
+  });
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
@@ -77,7 +78,7 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
     if (auto wrong = machine.contexts.check_device(device)) return wrong;
     if (!name || length <= 0)
       return machine.report.misuse(CUDA_ERROR_INVALID_VALUE, "cuDeviceGetName: no room");
-    snprintf(name, static_cast<size_t>(length), "Fake CUDA device");
+    snprintf(name, static_cast<size_t>(length), "%s", machine.contexts.name(device).c_str());
     return CUDA_SUCCESS;
   });
 }

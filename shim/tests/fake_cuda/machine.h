@@ -1,4 +1,4 @@
-// The whole fake: a machine with a driver and one device.
+// The whole fake: a machine with a driver and its devices.
 #pragma once
 
 #include <mutex>

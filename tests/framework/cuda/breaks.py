@@ -5,6 +5,7 @@ takes it for no failure.
 """
 
 import ctypes
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,9 @@ if not Path("broken").exists():
     Path("broken").touch()
     for entry in (b"cuEventSynchronize", b"cuStreamSynchronize", b"cuCtxSynchronize"):
         for nth in range(1, 200):
-            ctypes.CDLL(None).fake_cuda_fail(entry, ctypes.c_uint64(nth), 710)
+            ctypes.CDLL(None).fake_cuda_fail(
+                entry, ctypes.c_uint64(nth), int(os.environ.get("BREAKS_WITH", 710))
+            )
 guarded = here.name.startswith("guarded")
 time.sleep(0.1 if guarded else 0.5)
 try:

@@ -309,7 +309,7 @@ def many_threads_of_many_jobs() -> None:
 
 
 assert calls.is_installed() == 1
-assert _C._cuda_getAllocatorBackend() == "gpushare"
+assert _C._cuda_getAllocatorBackend() == "native"
 for test in (
     blocks_and_their_figures,
     a_snapshot_covers_what_is_reserved,

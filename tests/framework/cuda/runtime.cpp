@@ -4,7 +4,9 @@
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include "cuda_api.h"
 
@@ -24,8 +26,13 @@ namespace {
 
 constexpr size_t kMemory = size_t{1} << 30;
 
+// What loses the device has the same number in both.
 cudaError_t told(cuda::CUresult result) {
-  return result == cuda::CUDA_SUCCESS ? cudaSuccess : cudaErrorUnknown;
+  if (result == cuda::CUDA_SUCCESS) return cudaSuccess;
+  for (cudaError_t lost : {cudaErrorECCUncorrectable, cudaErrorIllegalAddress,
+                           cudaErrorContextIsDestroyed, cudaErrorAssert, cudaErrorLaunchFailure})
+    if (static_cast<int>(result) == static_cast<int>(lost)) return lost;
+  return cudaErrorUnknown;
 }
 
 // The runtime makes its context current in whichever thread calls it.
@@ -45,8 +52,8 @@ CUevent driver(cudaEvent_t event) { return reinterpret_cast<CUevent>(event); }
 }  // namespace
 
 EXPORTED cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  cuInit(0);
+  return told(cuDeviceGetCount(count));
 }
 EXPORTED cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -67,7 +74,7 @@ EXPORTED cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
 }
 EXPORTED cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   memset(properties, 0, sizeof *properties);
-  strcpy(properties->name, "Fake CUDA device");  // as the fake driver says
+  cuDeviceGetName(properties->name, sizeof properties->name, 0);
   properties->major = 9;
   properties->totalGlobalMem = kMemory;
   properties->multiProcessorCount = 1;
@@ -82,6 +89,14 @@ EXPORTED cudaError_t cudaMalloc(void** address, size_t bytes) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaFree(void*) { return cudaSuccess; }  // nobody counts addresses
+EXPORTED cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+  *address = aligned_alloc(4096, (bytes + 4095) & ~size_t{4095});
+  return *address ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+EXPORTED cudaError_t cudaFreeHost(void* address) {
+  free(address);
+  return cudaSuccess;
+}
 EXPORTED cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = kMemory;
   return cudaSuccess;

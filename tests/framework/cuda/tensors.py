@@ -227,6 +227,36 @@ def pools_of_ones_own() -> None:
     assert torch.cuda.memory_reserved() == 0
 
 
+def blocks_of(pool: torch.cuda.MemPool) -> list[int]:
+    return [b["address"] for s in pool.snapshot() for b in s["blocks"] if b["state"] == "active_allocated"]
+
+
+def the_innermost_pool_counts() -> None:
+    if PLAIN:
+        return
+    outer, inner = torch.cuda.MemPool(), torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(outer):
+        before = tensor(3 * MIB)
+        with torch.cuda.use_mem_pool(inner):
+            inside = tensor(3 * MIB)
+        after = tensor(3 * MIB)
+        try:
+            with torch.cuda.use_mem_pool(outer):
+                raise AssertionError("two uses of one pool end each other")
+        except RuntimeError as error:
+            assert "already recording to mempool_id" in str(error), error
+        still = tensor(3 * MIB)
+    assert blocks_of(inner) == [inside.data_ptr()]
+    assert set(blocks_of(outer)) == {made.data_ptr() for made in (before, after, still)}
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.use_mem_pool(outer), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        captured = tensor(5 * MIB)
+    assert captured.data_ptr() not in blocks_of(outer) + blocks_of(inner), "it is the graph's"
+    del before, after, still, inside, captured, graph, outer, inner
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 0
+
+
 def several_jobs_at_once() -> None:
     def churn() -> None:
         kept: list[torch.Tensor] = []
@@ -308,6 +338,7 @@ for test in (
     benchmark_asks_the_allocator,
     the_profiler_is_told,
     pools_of_ones_own,
+    the_innermost_pool_counts,
 ):
     tries.part(test.__name__, lambda test=test: do(1, test))
     tries.part(f"nothing is held after {test.__name__}", nothing_is_held)
