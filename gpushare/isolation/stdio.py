@@ -46,6 +46,9 @@ class _Stream(io.TextIOBase):
             setattr(self._stream(), name, value)
 
     # Looked up on the class, not on the object.
+    def __repr__(self) -> str:
+        return repr(self._stream())
+
     def __iter__(self) -> Any:
         return iter(self._stream())
 
@@ -59,9 +62,9 @@ class _Stream(io.TextIOBase):
         self._stream().__exit__(*details)
 
 
-def job_output(descriptor: int, errors: str) -> TextIO:
-    """A job's stdout or stderr: the bytes that python writes to a pipe, but line by line. Whoever made the descriptor
-    closes it.
+def job_output(name: str, descriptor: int, errors: str) -> TextIO:
+    """A job's `stdout` or `stderr`: the bytes that python writes to a pipe, but line by line. Whoever made the
+    descriptor closes it.
 
     The encoding is what the interpreter has chosen for the host, by the locale, PYTHONIOENCODING or PYTHONUTF8; and so
     is what becomes of a character that it lacks, unless `errors` is more lenient than "strict": stderr has its own.
@@ -71,15 +74,24 @@ def job_output(descriptor: int, errors: str) -> TextIO:
         descriptor, "wb", closefd=False
     )  # as the interpreter has its own: who closes it may write on there
     errors = str(chosen.errors) if errors == "strict" else errors
-    return io.TextIOWrapper(raw, encoding=chosen.encoding, errors=errors, line_buffering=True)
+    return _called(name, io.TextIOWrapper(raw, encoding=chosen.encoding, errors=errors, line_buffering=True))
 
 
 def job_input(alone: bool) -> TextIO:
     """The only job reads the terminal; of several, each sees end-of-file."""
     chosen = sys.__stdin__
-    if chosen is None:
-        return open(os.devnull, encoding="utf-8")
-    return chosen if alone else open(os.devnull, encoding=chosen.encoding, errors=chosen.errors)
+    if alone and chosen:
+        return chosen
+    encoding, errors = (chosen.encoding, chosen.errors) if chosen else ("utf-8", None)
+    return _called("stdin", io.TextIOWrapper(open(os.devnull, "rb"), encoding=encoding, errors=errors))
+
+
+def _called(name: str, stream: io.TextIOWrapper) -> TextIO:
+    """As the interpreter calls its own (pylifecycle.c, create_stdio)."""
+    named: Any = stream
+    named.buffer.raw.name = f"<{name}>"
+    named.mode = "r" if name == "stdin" else "w"
+    return stream
 
 
 def host_stream(name: str) -> TextIO:

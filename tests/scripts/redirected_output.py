@@ -31,3 +31,5 @@ print("straight", file=sys.__stdout__)
 sys.stdout.file.close()
 sys.stdout = sys.__stdout__
 print("again")
+for stream in (sys.stdin, sys.__stdout__, sys.stdout, sys.stderr):
+    print(stream.name, stream.mode, stream)
