@@ -25,7 +25,8 @@ NAMES = (BUILD.name, *(part.name for part in PARTS))
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Check on a GPU what gpushare takes for granted, and whether it works. Without a part: all."
+        description="Check on a GPU what gpushare takes for granted, and whether it works. Without a part: all. "
+        "Under a total the last part that runs gets what the others leave, whatever its own limit."
     )
     for part in PARTS:
         parser.add_argument(

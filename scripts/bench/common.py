@@ -161,10 +161,12 @@ def write(name: str, command: str, figures: Any, table: list[list[Any]]) -> None
     print(save(name, command, figures, table))
 
 
-def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
+def save(
+    name: str, command: str, figures: Any, table: list[list[Any]], more: dict[str, Any] | None = None
+) -> str:
     """As `write`, without printing; what NAME.md says. Each file is replaced as a whole.
 
-    `name` may be a path, whose folder is made.
+    `name` may be a path, whose folder is made. `more` is said of the machine, too.
     """
     about = {
         "date": datetime.date.today().isoformat(),
@@ -175,6 +177,7 @@ def save(name: str, command: str, figures: Any, table: list[list[Any]]) -> str:
         "torch": version("torch"),
         "gpushare": _gpushare_version(),
         "commit": commit(),
+        **(more or {}),
     }
     at = Path(name).resolve() if len(Path(name).parts) > 1 else RESULTS / name
     at.parent.mkdir(parents=True, exist_ok=True)

@@ -5,10 +5,11 @@
 Times are of a job's steps past the first FEW of MANY, on a clock inside the job, so that neither start-up nor the
 profile counts. Of a pair each does as many steps as last --window seconds alone, MANY at least, and both are judged
 while both run: STP is the solo time of what they did over the time it took, 1 for one after the other; ANTT the mean
-over both of that time over the job's own solo time. Rows (gpu_rows/), in this order:
+over both of that time over the job's own solo time. Rows (gpu_rows/), the first of each kind in this order, then the
+second, and so on:
 
-pair          two jobs at 1.6 of the larger peak: gpushare, --policy unmanaged, and two plain processes at once, all
-              against one after the other under gpushare; it takes no MPS daemon on the machine
+pair          two jobs at 1.6 of the larger peak: gpushare, --policy unmanaged, and two plain processes at once, which
+              are not measured beside an MPS daemon; all against one after the other under gpushare
 equal         what each of a pair prints against plain python, byte for byte, with deterministic algorithms
 alone         one job against plain python; held at the peak, live, and what torch's allocator reserves
 allocation    an allocation plus its free, of fixed sizes and of a workload's own iteration, by both allocators
@@ -29,6 +30,7 @@ import time
 from common import ROOT
 from gpu_rows import plan, workloads
 from gpu_rows.bench import Bench, Settings
+from gpu_rows.machine import machine
 from gpu_rows.results import Results
 from gpu_rows.row import NO_TIME, Row, Task
 from gpu_rows.running import LEAST_S, Runner
@@ -49,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--alone", default=list(workloads.WORKLOADS), **names)
     parser.add_argument("--pairs", nargs="*", default=list(workloads.PAIRS), metavar="WORKLOAD+WORKLOAD")
     parser.add_argument("--replays", default=["resnet50", "bert"], help="for allocations", **names)
-    parser.add_argument("--batches", default=["resnet50"], help="for the largest batch", **names)
+    parser.add_argument("--batches", default=list(workloads.WORKLOADS), help="for the largest batch", **names)
     parser.add_argument("--budgets", default="1.05,1.1,1.3,1.6,2", help="of pairs, in the larger peak")
     parser.add_argument("--steps", type=int, nargs=2, default=(10, 60), metavar=("FEW", "MANY"))
     window = "of jobs together, at least: how long each lasts alone; default: 15 on a GPU"
@@ -134,8 +136,10 @@ def main() -> None:
         return
     rows = [task.empty() for task in tasks]
     command = shlex.join(["python", *sys.argv]).replace(f"{ROOT}/", "")
-    with contextlib.nullcontext() if given.device == "cpu" else kept_awake():
-        print(run(bench, tasks, rows, Results(given.name, command, rows)))
+    on_gpu = given.device != "cpu"
+    results = Results(given.name, command, rows, machine())
+    with kept_awake() if on_gpu else contextlib.nullcontext():
+        print(run(bench, tasks, rows, results))
 
 
 if __name__ == "__main__":

@@ -215,6 +215,7 @@ def _judge(
     job = next((one for one in summary["jobs"] if one["name"] == row.name), None)
     if job and computes(row.name):
         row.figures["held_peak_bytes"] = job["held_peak_bytes"]
+        row.figures["overlap_s"] = round(summary["overlap_s"], 3)
         row.claims["it has memory on the device"] = job["held_peak_bytes"] > 0
     told = jobs.difference(alone.ended.errors.encode(), together.ended.errors.encode())
     if told:

@@ -88,7 +88,7 @@ CASES = (
     Case(
         "two_graphs",
         f"two jobs that capture and replay: {EQUAL}",
-        ("graph.py", "graph.py --seed 3 --steps 60"),
+        ("graph.py --steps 2000", "graph.py --seed 3 --steps 2000"),
         only_cuda=True,
         share=GRAPHS_SHARE,
     ),
@@ -102,7 +102,21 @@ CASES = (
     Case(
         "out_of_memory",
         f"a script catches its OutOfMemoryError and goes on, beside another: {EQUAL}",
-        ("too_much.py", "perceptron.py"),
+        ("too_much.py --steps 300", "perceptron.py --steps 100"),
+        only_cuda=True,
+    ),
+    Case(
+        "graphed_callables",
+        f"two jobs that train what make_graphed_callables has made: {EQUAL}",
+        ("callables.py", "callables.py --seed 3"),
+        only_cuda=True,
+        share=GRAPHS_SHARE,
+    ),
+    Case(
+        "illegal_access",
+        "an illegal address in a kernel ends the host with exit code 4, and says so",
+        ("illegal.py", "perceptron.py --steps 200"),
+        exit_code=4,
         only_cuda=True,
     ),
     Case(
@@ -112,11 +126,16 @@ CASES = (
         exit_code=4,
         only_cuda=True,
     ),
-    Case("compiled", f"torch.compile beside dropout: {EQUAL}", ("compiled.py", "perceptron.py"), **COMPILING),
+    Case(
+        "compiled",
+        f"torch.compile beside dropout: {EQUAL}",
+        ("compiled.py --steps 300", "perceptron.py --steps 400"),
+        **COMPILING,
+    ),
     Case(
         "graph_trees",
         f"two jobs with torch.compile's mode reduce-overhead: {EQUAL}",
-        ("graph_trees.py", "graph_trees.py --seed 3"),
+        ("graph_trees.py --steps 400", "graph_trees.py --seed 3 --steps 400"),
         only_cuda=True,
         share=GRAPHS_SHARE,
         **COMPILING,
@@ -276,6 +295,14 @@ def _compare(case: Case, row: Row, references: list[Plain], folder: Path, machin
             row.why = why
             return
         row.claims[f"{name} prints the same{difference(wanted, found)}"] = found == wanted
+    if machine.device != "cpu" and all(row.claims.values()):
+        row.why = never_together(summary)
+
+
+def never_together(summary: dict[str, Any]) -> str:
+    """Why nothing is known of several jobs beside each other, although each prints what it should."""
+    together = len(summary["jobs"]) == 1 or summary["overlap_s"] > 0
+    return "" if together else "they never had iterations at the same time: each was alone while it computed"
 
 
 def _unsteady(job: str, wanted: bytes, machine: Machine, case: Case) -> str:

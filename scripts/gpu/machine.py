@@ -1,6 +1,8 @@
-"""What machine this is: `python -m gpu.machine` prints it as JSON, in a process that leaves no context behind."""
+"""What machine this is: `python -m gpu.machine` prints it as JSON, in a process that leaves no context behind; with
+`--glance` what is known without torch's import."""
 
 import datetime
+import importlib.util
 import json
 import os
 import platform
@@ -24,6 +26,32 @@ def driver_version() -> str | None:
         asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
         return subprocess.run(asked, capture_output=True, text=True, timeout=30).stdout.split()[0]
     return None
+
+
+def cards() -> str:
+    """The GPUs, as the driver's tool names them; why not, where it does not."""
+    asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"not known: {error}"
+    return "; ".join(line.strip() for line in done.stdout.splitlines())
+
+
+def installed_torch() -> dict[str, Any]:
+    """`torch` with its build, and `cuda`, the version that it is built for, without importing it."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return {}
+    said: dict[str, Any] = {}
+    with suppress(OSError):
+        exec(Path(found.origin).with_name("version.py").read_text(), said)
+    return {"torch": str(said.get("__version__")), "cuda": said.get("cuda")}
+
+
+def glance() -> dict[str, Any]:
+    """What can be said of a GPU's machine in little time."""
+    return {"gpu": cards(), "driver": driver_version(), **installed_torch()}
 
 
 def describe() -> dict[str, Any]:
@@ -71,4 +99,4 @@ def asked(limit_s: float = LIMIT_S) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(describe()))
+    print(json.dumps(glance() if "--glance" in sys.argv else describe()))

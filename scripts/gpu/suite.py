@@ -21,6 +21,9 @@ from .runner import Row
 
 MARK = re.compile(r"\bmark\.gpu\b")
 STATEMENT = "the test passes"
+OF_BRIDGE = (
+    "tests/framework/test_cuda_bridge.py::test_tensors_on_a_gpu"  # its programs are a part of their own
+)
 LOOKS_S = 0.3
 COUNT_LIMIT_S = 60.0
 VERDICTS = {"passed": "true", "failed": "false", "skipped": "not checked"}
@@ -35,7 +38,8 @@ def files(tests: Path | None = None) -> list[Path]:
 def command(chosen: str, *options: str) -> list[str]:
     """Of those files, the tests whose marks are so."""
     found = [str(path) for path in files()]
-    return [sys.executable, "-m", "pytest", "-m", chosen, "-q", "-p", "no:cacheprovider", *options, *found]
+    run = [sys.executable, "-m", "pytest", "-m", chosen, "-q", "-p", "no:cacheprovider"]
+    return [*run, "--deselect", OF_BRIDGE, *options, *found]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "scripts" / "bench"))
 from gpu_rows.workloads import WORKLOADS
@@ -23,6 +24,9 @@ TINY = {
     "gnmt.py": "--width 8 --depth 3 --length 4",
     "nasnet.py": "--width 4 --depth 1 --side 16",
     "pointnet.py": "--width 4 --points 16",
+    "rhn.py": "--width 8 --depth 2 --length 3",
+    "cifar_resnet.py": "--width 2 --depth 1 --side 8",
+    "tacotron.py": "--width 16 --length 5 --frames 4",
 }
 
 
@@ -68,7 +72,9 @@ def measured(folder: Path, *options: str, many: int = 32) -> dict[str, dict[str,
     assert done.returncode == 0, done.stdout + done.stderr
     made = folder / "made"
     assert (made / "gpu.md").read_text().strip() == done.stdout.strip()
-    rows = json.loads((made / "gpu.json").read_text())["figures"]
+    told = json.loads((made / "gpu.json").read_text())
+    assert told["torch"] == torch.__version__ and {"gpu", "driver", "cuda"} <= set(told)
+    rows = told["figures"]
     return {f"{row['kind']}: {row['name']}": row for row in rows}
 
 
@@ -85,6 +91,7 @@ def test_pairs_and_what_they_print_and_allocate(tmp_path: Path) -> None:
         assert figures[f"{way}stp"] * figures[f"{way}time_over_one_after_the_other"] == pytest.approx(1)
     assert figures["unmanaged_jobs_failed"] == 0 or any("unmanaged: " in note for note in pair["notes"])
     assert "processes_native_bytes" not in figures  # not known on a CPU
+    assert "what the device leaves idle: only a GPU tells" in pair["notes"]
     commands = pair["commands"]
     started = [command.split()[0] for command in commands]
     assert started == ["gpushare", "python", "gpushare", "gpushare", "python"]

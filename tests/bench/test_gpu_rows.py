@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "scripts" / "bench"))
-from gpu_rows import allocation, equal, results, running
+from gpu_rows import allocation, busy, equal, pair, plan, results, running
 from gpu_rows.batch import Search, decide, ratios
 from gpu_rows.bench import Bench, Settings, Solo
 from gpu_rows.row import NOT_YET, NoTimeLeft, NotMeasured, Row, Task
@@ -291,12 +291,66 @@ def test_commands_of_what_was_known_before_are_in_each_row() -> None:
         assert (row.commands, row.figures) == (["a command"], {"n": 5})
 
 
+def test_rows_are_the_first_of_each_kind_then_the_second() -> None:
+    bench = Bench(Runner("cpu", math.inf, 1), SETTINGS)
+    chosen = {"alone_of": ["a", "b", "c"], "pairs": ["a+b", "b+c"], "replays": [], "batches": ["a", "b"]}
+    tasks = plan.tasks(bench, list(plan.KINDS), **chosen, factors=[1.1, 1.6], batch_guess=1)
+    assert [task.kind for task in tasks] == [
+        *plan.KINDS,
+        "pair",
+        "equal",
+        "alone",
+        "batch",
+        "budgets",
+        "alone",
+    ]
+    assert [task.name for task in tasks if task.kind == "pair"] == ["a+b at 1.6", "b+c at 1.6"]
+    some = plan.tasks(bench, ["batch", "pair"], **chosen, factors=[1.1, 1.5], batch_guess=1)
+    assert [task.name for task in some] == ["a+b at 1.5", "a largest", "b+c at 1.5", "b largest"]
+
+
+def test_how_busy_a_device_was_is_a_mean_of_what_was_seen_past_the_beginning() -> None:
+    samples = busy.Samples([(at / 10, float(at >= 25)) for at in range(100)])
+    assert samples.mean(1.0, 2.8) == "the steps took 1.8 s, too little for NVML to see"
+    assert samples.mean(1.0, 3.95) == pytest.approx(15 / 20)
+    assert busy.Samples(why="no").mean(0, 100) == "no"
+    with busy.watched("cpu") as seen:
+        pass
+    assert seen.mean(0, 100) == "only a GPU tells"
+
+
+@pytest.mark.parametrize(
+    ("factor", "parts", "stp", "claimed"),
+    [
+        (1.6, (0.9, 0.5), 1.2, True),
+        (1.6, (0.9, 0.5), 1.1, False),
+        (1.6, (0.9, 0.9), 1.1, None),  # they leave too little
+        (1.3, (0.9, 0.5), 1.1, None),
+    ],
+)
+def test_who_leaves_the_device_idle_has_a_target(
+    factor: float, parts: tuple[float, float], stp: float, claimed: bool | None
+) -> None:
+    bench, row = Bench(Runner("cuda", math.inf, 1), SETTINGS), Row("pair", "", "")
+    row.figures["stp"] = stp
+    solos = [Solo(1, 1, 9, None, None, None, part) for part in parts]
+    pair.idle(bench, factor, solos, row)
+    assert row.figures["stp_of_idle_times"] == pytest.approx(2 / sum(parts))
+    assert list(row.claims.values()) == ([] if claimed is None else [claimed])
+    with pytest.raises(NotMeasured, match="not watched"):
+        pair.idle(bench, factor, [Solo(1, 1, 9, None, None, None)] * 2, row)
+
+
 def test_files_have_all_rows_from_the_start(tmp_path: Path) -> None:
     rows = [Row("kind", "one", "what"), Row("kind", "two", "what")]
-    written = results.Results(str(tmp_path / "x"), "python x.py", rows)
+    about = {"gpu": "a card", "torch": "2.11.0+cu130"}
+    written = results.Results(str(tmp_path / "x"), "python x.py", rows, about)
     written.write()
     rows[0].why, rows[0].figures, rows[0].commands = "", {"peak_bytes": 3 << 20}, ["a | b"]
     text = written.write()
     assert (tmp_path / "x.md").read_text() == text + "\n"
+    assert (
+        "- torch: 2.11.0+cu130" in text and json.loads((tmp_path / "x.json").read_text())["gpu"] == "a card"
+    )
     assert "| one | peak_bytes | 3 MiB |" in text and "| one | command | `a \\| b` |" in text
     assert f"| two | not measured | {NOT_YET} |" in text

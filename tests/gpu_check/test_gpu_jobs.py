@@ -52,6 +52,12 @@ def test_jobs_together_print_what_each_prints_alone() -> None:
     assert len(row.claims) == 6 and row.figures["pool_peak_bytes"] > 0
 
 
+def test_what_was_never_side_by_side_is_not_checked() -> None:
+    assert jobs.never_together({"jobs": [1], "overlap_s": 0.0}) == ""
+    assert jobs.never_together({"jobs": [1, 2], "overlap_s": 0.1}) == ""
+    assert "never had iterations at the same time" in jobs.never_together({"jobs": [1, 2], "overlap_s": 0.0})
+
+
 def test_what_needs_a_gpu_is_not_checked_without_one() -> None:
     (row,) = rows(case("streams"))
     assert (row.verdict, row.why) == ("not checked", "it needs a GPU")

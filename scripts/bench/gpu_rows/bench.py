@@ -11,6 +11,7 @@ from .running import Ran, Runner
 from .timing import step_s
 
 Found = TypeVar("Found")
+WATCHED_S = 5.0  # of the steps of a job alone, on a GPU: NVML sees no shorter time
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Solo:
     """A job by itself, under gpushare and in plain python. Seconds of a step; bytes at most.
 
     `residue_bytes` is what it keeps between iterations, `native_bytes` what torch's own allocator reserved: None if
-    that is not known, as on a CPU.
+    that is not known, as on a CPU. `busy`: the part of the time in which the device had a kernel, in plain python, or
+    why that is not known.
     """
 
     step_s: float
@@ -42,6 +44,7 @@ class Solo:
     residue_bytes: int | None
     native_bytes: int | None
     allocations: bytes | None
+    busy: float | str = "not watched"
 
 
 @dataclass
@@ -76,8 +79,10 @@ class Bench:
         return self.once(("solo", name, more), lambda: self._solo(name, more))
 
     def learn_solo(self, name: str, shared: Ran, plain: Ran) -> None:
-        """The same from runs of the job by itself that a row made anyway."""
-        self._known.setdefault(("solo", name, ""), (self._solo_of(shared, plain), list(self.runner.lines)))
+        """The same from runs of the job by itself that a row made anyway, if they tell all."""
+        solo = self._solo_of(shared, plain)
+        if not self.on_gpu or not isinstance(solo.busy, str):
+            self._known.setdefault(("solo", name, ""), (solo, list(self.runner.lines)))
 
     def once(self, key: object, measure: Callable[[], Found]) -> Found:
         """What `measure` returned when it was first asked for `key`, and its commands; what it raises is not kept."""
@@ -98,18 +103,21 @@ class Bench:
 
     def _solo(self, name: str, more: str) -> Solo:
         settings = self.settings
-        job = self.job(name, settings.many, more)
-        shared, plain = self.runner.gpushare([job], settings.budget_bytes), self.runner.python([job])
-        return self._solo_of(shared, plain)
+        shared = self.runner.gpushare([self.job(name, settings.many, more)], settings.budget_bytes)
+        watched = settings.few + math.ceil(WATCHED_S / step_s(shared.ends_s[0], settings.few))
+        steps = max(settings.many, watched) if self.on_gpu else settings.many
+        return self._solo_of(shared, self.runner.python([self.job(name, steps, more)]))
 
     def _solo_of(self, shared: Ran, plain: Ran) -> Solo:
+        few, ends = self.settings.few, plain.ends_s[0]
         return Solo(
-            step_s(shared.ends_s[0], self.settings.few),
-            step_s(plain.ends_s[0], self.settings.few),
+            step_s(shared.ends_s[0], few),
+            step_s(ends, few),
             held_bytes(shared),
             shared.residue_bytes,
             plain.native_bytes[0] or None,
             shared.allocations,
+            plain.device.mean(ends[few - 1], ends[-1]),
         )
 
 

@@ -25,6 +25,7 @@ def measure(bench: Bench, names: str, factor: float, row: Row) -> None:
     row.figures["budget_bytes"] = ran.summary["budget_bytes"]
     row.figures["lines"] = sum(len(output.splitlines()) for output in expected)
     row.figures["advancing_together"] = ran.summary["overlap_s"] / max(ran.summary["eligible_s"], 1e-9)
+    bench.target(row, "they ran side by side", ran.summary["overlap_s"] > 0)
     for job, output, wanted in zip(ran.summary["jobs"], ran.outputs, expected, strict=True):
         row.claims[f"{job['name']} prints the same"] = output == wanted
         row.notes += difference(job["name"], wanted, output)

@@ -4,8 +4,10 @@ Against the same two one after the other, each under gpushare. Of the waits on t
 the shim makes streams wait for events, and takes no clock on the device.
 """
 
+import psutil
+
 from .bench import Bench, Solo
-from .row import Row
+from .row import NotMeasured, Row
 from .running import Ran
 from .timing import Together, together
 
@@ -13,6 +15,11 @@ WHAT = "two jobs in a budget, in the larger peak alone, against one after the ot
 LEAST_STP = 0.98
 LEAST_WINDOW_S = 5.0  # `auto` measures for two seconds before it believes a mode
 UNMANAGED = ("--policy", "unmanaged")
+MPS = "nvidia-cuda-mps"
+IDLE_FACTOR, IDLE_STP = (
+    1.6,
+    1.15,
+)  # at which budget two are to reach that, where their idle times have room for it
 
 
 def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row) -> None:
@@ -28,6 +35,7 @@ def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row)
     ran = bench.runner.gpushare(lines, budget)
     shared(bench, ran, solos, row)
     bench.target(row, f"at least {LEAST_STP} of one after the other", row.figures["stp"] >= LEAST_STP)
+    row.part("what the device leaves idle", lambda: idle(bench, factor, solos, row))
     row.part("unmanaged", lambda: unmanaged(bench, lines, budget, solos, row))
     row.part("two plain processes", lambda: processes(bench, lines, budget, solos, row))
 
@@ -47,6 +55,20 @@ def shared(bench: Bench, ran: Ran, solos: list[Solo], row: Row) -> None:
     paces("", both, solos, row)
 
 
+def idle(bench: Bench, factor: float, solos: list[Solo], row: Row) -> None:
+    """`stp_of_idle_times` is what two would reach whose kernels never ran beside each other, if one filled the time in
+    which the other one leaves the device without any: two over the parts of their time in which, alone, they do not."""
+    busy = [solo.busy for solo in solos]
+    for number, part in enumerate(busy, 1):
+        if isinstance(part, str):
+            raise NotMeasured(part)
+        row.figures[f"alone_{number}_busy"] = part
+    row.figures["stp_of_idle_times"] = reachable = 2 / max(sum(map(float, busy)), 1.0)
+    if factor == IDLE_FACTOR and reachable >= IDLE_STP:
+        claim = f"at least {IDLE_STP} of one after the other, as one leaves the device idle"
+        bench.target(row, claim, row.figures["stp"] >= IDLE_STP)
+
+
 def unmanaged(bench: Bench, jobs: list[str], budget: int, solos: list[Solo], row: Row) -> None:
     """Without coordination jobs run out of memory where the sum of their needs is above the budget."""
     ran = bench.runner.gpushare(jobs, budget, *UNMANAGED, accept=(0, 1))
@@ -58,6 +80,8 @@ def unmanaged(bench: Bench, jobs: list[str], budget: int, solos: list[Solo], row
 
 def processes(bench: Bench, jobs: list[str], budget: int, solos: list[Solo], row: Row) -> None:
     """The same for all budgets of a pair: plain processes know of none."""
+    if daemons := [p.info["name"] for p in psutil.process_iter(["name"]) if MPS in (p.info["name"] or "")]:
+        raise NotMeasured(f"with {daemons[0]} on the machine they would share the GPU otherwise than without")
     ran = bench.once(("processes", *jobs), lambda: bench.runner.python(jobs))
     paces("processes_", together(ran.ends_s, bench.settings.few), solos, row)
     if bench.on_gpu:

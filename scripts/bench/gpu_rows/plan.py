@@ -1,6 +1,7 @@
-"""Which rows there are, the most valuable first."""
+"""Which rows there are, and in which order: where time is short there is something of every kind."""
 
 from functools import partial
+from itertools import zip_longest
 
 from . import allocation, alone, batch, equal, launch_bound, pair
 from .bench import Bench
@@ -22,7 +23,9 @@ def tasks(
     batches: list[str],
     batch_guess: int,
 ) -> list[Task]:
-    """Rows of the given kinds. Pairs come at 1.6 first (or what of `factors` is nearest), at the others last."""
+    """Rows of the given kinds: the first of each, the most valuable kind first, then the second of each, and so on.
+
+    Pairs are at 1.6 first (or what of `factors` is nearest)."""
     first = min(factors, key=lambda factor: abs(factor - FIRST_FACTOR))
     found = {
         "pair": _pairs("pair", bench, pairs, [first]),
@@ -43,7 +46,8 @@ def tasks(
         ],
         "budgets": _pairs("budgets", bench, pairs, [factor for factor in factors if factor != first]),
     }
-    return [task for kind in KINDS if kind in kinds for task in found[kind]]
+    rounds = zip_longest(*(found[kind] for kind in KINDS if kind in kinds))
+    return [task for tasks in rounds for task in tasks if task]
 
 
 def _pairs(kind: str, bench: Bench, pairs: list[str], factors: list[float]) -> list[Task]:

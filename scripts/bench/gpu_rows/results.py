@@ -10,17 +10,18 @@ HEADING = ["row", "figure", "value"]
 
 
 class Results:
-    """Writes NAME.json and NAME.md with all rows, those that were not reached yet among them."""
+    """Writes NAME.json and NAME.md with all rows, those that were not reached yet among them, and what `about` says of
+    the machine."""
 
-    def __init__(self, name: str, command: str, rows: list[Row]) -> None:
-        self._name, self._command, self._rows = name, command, rows
+    def __init__(self, name: str, command: str, rows: list[Row], about: dict[str, Any] | None = None) -> None:
+        self._name, self._command, self._rows, self._about = name, command, rows, about
 
     def write(self) -> str:
         """What the Markdown says."""
         table: list[list[Any]] = [HEADING]
         for row in self._rows:
             table += lines(row)
-        return save(self._name, self._command, [row.to_json() for row in self._rows], table)
+        return save(self._name, self._command, [row.to_json() for row in self._rows], table, self._about)
 
 
 def lines(row: Row) -> list[list[Any]]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from common import GPUSHARE, JOBS, ROOT, environment
 
+from .busy import Samples, watched
 from .row import NoTimeLeft, NotMeasured
 
 sys.path.append(str(ROOT / "scripts"))
@@ -36,8 +37,9 @@ Extra = Mapping[str, str]
 class Ran:
     """`ends_s`: when each step ended, by job, on one clock for all processes; nothing for a job that failed.
 
-    `native_bytes` is what torch's own allocator reserved at most, by process. `residue_bytes` and `allocations`, of
-    one job under gpushare: what it keeps between iterations, and the log of the profiled one; None if it has none.
+    `native_bytes` is what torch's own allocator reserved at most, by process, and `device` what was seen of the device
+    meanwhile. `residue_bytes` and `allocations`, of one job under gpushare: what it keeps between iterations, and the
+    log of the profiled one; None if it has none.
     """
 
     ends_s: list[list[float]] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Ran:
     summary: dict[str, Any] = field(default_factory=dict)
     residue_bytes: int | None = None
     allocations: bytes | None = None
+    device: Samples = field(default_factory=Samples)
 
     @property
     def failed(self) -> list[str]:
@@ -99,14 +102,15 @@ class Runner:
                 f"{shlex.quote(str(NATIVE_PEAK))} {_timed(jobs[k], folder, k, count)}" for k in range(count)
             ]
             commands = [[sys.executable, *shlex.split(job)] for job in timed or jobs]
-            codes = self._ended(commands, folder, extra)
+            with watched(self.device) as device:
+                codes = self._ended(commands, folder, extra)
             for k, code in enumerate(codes):
                 if code != 0:
                     words = last_words.tail(last_words.end_of(folder / f"{k}.err"))
                     raise NotMeasured(f"plain python ended with exit code {code}: {words}")
             outputs = [(folder / f"{k}.out").read_bytes() for k in range(len(jobs))]
             peaks = [_native_peak(folder / f"{k}.err") for k in range(count)]
-            return Ran(_ends(folder, count), outputs, peaks)
+            return Ran(_ends(folder, count), outputs, peaks, device=device)
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path]:

@@ -14,8 +14,14 @@ WORKLOADS = {
     "nasnet": "nasnet.py",
     "dcgan": "gan.py --width 64",
     "pointnet": "pointnet.py",
+    "rhn": "rhn.py",
+    "resnet110": "cifar_resnet.py",
+    "tacotron2": "tacotron.py",
 }
-PAIRS = ("resnet50+bert", "resnet50+resnet50", "gpt+gnmt", "nasnet+dcgan", "pointnet+pointnet")
+ZICO_PAIRS = ("nasnet+gnmt", "bert+gnmt", "rhn+gnmt", "nasnet+resnet110")  # its Figure 8
+WATERWAVE_PAIRS = ("resnet50+bert", "resnet50+tacotron2", "bert+tacotron2")  # its Table 2
+OWN_PAIRS = ("resnet50+resnet50", "gpt+gnmt", "nasnet+dcgan", "pointnet+pointnet")
+PAIRS = (WATERWAVE_PAIRS[0], *ZICO_PAIRS, *WATERWAVE_PAIRS[1:], *OWN_PAIRS)
 
 
 def command(name: str, sizes: str) -> str:
