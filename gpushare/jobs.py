@@ -151,8 +151,15 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
         raise UsageError(f"{where}: cwd can't be read: {error}") from None
     if not cwd.is_dir():
         raise UsageError(f"{where}: the directory {cwd} does not exist")
-    spec = parse_job(table["command"], cwd)
+    try:
+        spec = parse_job(table["command"], cwd)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     env = {str(k): str(v) for k, v in table.get("env", {}).items()}
+    if wrong := [name for name in env if not name or "=" in name or "\0" in name + env[name]]:
+        raise UsageError(
+            f"{where}: env has {wrong[0]!r}, which can't be the name of a variable, or has no such value"
+        )
     priority = _in_range(table.get("priority", 0), f"{where}: priority")
     return replace(spec, name=table.get("name", spec.name), env=env, priority=priority)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import signal
 import sys
@@ -42,7 +43,7 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
             __cached__=spec.cached,
         )
         return code
-    path = str(Path(cwd) / target)
+    path = os.path.join(cwd, target)  # as python does: "./a.py" keeps its dot
     loader = SourceFileLoader("__main__", path)
     names.update(__file__=path, __spec__=None, __package__=None, __cached__=None, __loader__=loader)
     return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)

@@ -19,6 +19,8 @@ from gpushare.isolation.perjob import PerJob
 OF_TIMERS = {signal.ITIMER_VIRTUAL: signal.SIGVTALRM, signal.ITIMER_PROF: signal.SIGPROF}
 _getsignal = signal.getsignal
 _IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
+# Since before any job: by python itself (SIGPIPE), or by whoever started gpushare (`nohup`, `trap ''`).
+IGNORED_FROM_START = frozenset(n for n in signal.valid_signals() if _getsignal(n) is signal.SIG_IGN)
 _TWICE_S = 0.5  # a batch system sends one to each process: it comes to the host, and by way of gpushare
 
 
@@ -26,9 +28,8 @@ class _Table:
     """A job's handlers and its alarm."""
 
     def __init__(self) -> None:
-        ignored = _getsignal(signal.SIGINT) is signal.SIG_IGN  # since before python started
-        first = signal.SIG_IGN if ignored else signal.default_int_handler
-        self.handlers: dict[int, Any] = {signal.SIGINT: first}
+        self.handlers: dict[int, Any] = dict.fromkeys(map(int, IGNORED_FROM_START), signal.SIG_IGN)
+        self.handlers.setdefault(int(signal.SIGINT), signal.default_int_handler)
         self.alarm = Alarm()
         self.timers: set[int] = set()  # of those that the process has
         self.asked_to_end: tuple[int, float] = 0, 0.0  # by which signal from outside, and when

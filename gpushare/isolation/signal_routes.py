@@ -13,7 +13,15 @@ import threading
 from collections.abc import Callable
 
 from gpushare.isolation import context, interrupts
-from gpushare.isolation.signal_handlers import OF_TIMERS, deliver, has_handler, has_timer, table_of
+from gpushare.isolation.signal_handlers import (
+    IGNORED_FROM_START,
+    OF_TIMERS,
+    deliver,
+    handler_of,
+    has_handler,
+    has_timer,
+    table_of,
+)
 from gpushare.native import process
 
 _signal, _getsignal, _kill, _set_wakeup_fd = signal.signal, signal.getsignal, os.kill, signal.set_wakeup_fd
@@ -61,10 +69,15 @@ def comes_to_host(number: int) -> bool:
 
 
 def follow(number: int) -> None:
-    """One that jobs seldom handle reaches the host while one does."""
+    """One that jobs seldom handle reaches the host while one does; and so does one that was ignored from the start,
+    which programs that jobs start are to inherit so."""
     if number in _followed:
         with _following:
             process.swap_signal_action(number, _in_c if _receivers(number) else None)
+    elif number in IGNORED_FROM_START and number in ROUTED:
+        with _following:
+            wanted = any(callable(handler_of(job, number)) for job in list(_live))
+            process.swap_signal_action(number, _in_c if wanted else int(signal.SIG_IGN))
 
 
 def _route(came: int) -> None:
@@ -98,6 +111,8 @@ def install() -> None:
         _signal(number, lambda *_: None)
     for number in _followed:
         _in_c = process.swap_signal_action(number, None)
+    for number in ROUTED:
+        follow(number)
     threading.Thread(target=_route, args=(came,), name="signals", daemon=True).start()
 
 

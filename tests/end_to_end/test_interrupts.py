@@ -279,6 +279,39 @@ def test_started_with_sigint_ignored(tmp_path: Path) -> None:
     assert "asks | went on" in out
 
 
+UNDER_NOHUP = """
+import os, signal, subprocess, sys
+print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGPIPE), signal.getsignal(signal.SIGTERM), __file__)
+os.kill(os.getpid(), signal.SIGHUP)
+command = "import signal; print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM))"
+def child():
+    subprocess.run([sys.executable, "-c", command], check=True)
+child()
+signal.signal(signal.SIGHUP, lambda *_: print("hung up", flush=True))
+os.kill(os.getpid(), signal.SIGHUP)
+child()
+print(signal.signal(signal.SIGHUP, signal.SIG_IGN) is not None)
+child()
+"""
+
+
+def test_what_is_ignored_from_the_start_is_so_in_jobs_and_what_they_start(tmp_path: Path) -> None:
+    """As by nohup. What a job sets instead is for its children as in plain python."""
+    (tmp_path / "asks.py").write_text(UNDER_NOHUP)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        command = [sys.executable, "./asks.py"]
+        alone = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        process = start(tmp_path, "./asks.py")
+        out, err = process.communicate(timeout=120)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0, out + err
+    assert [line.removeprefix("asks | ") for line in out.splitlines() if line.startswith("asks | ")] == [
+        *alone.splitlines()
+    ]
+
+
 TERMINATED = """
 import signal, sys, time, torch
 asked = []
