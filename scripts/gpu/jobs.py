@@ -129,7 +129,7 @@ CASES = (
     Case(
         "compiled",
         f"torch.compile beside dropout: {EQUAL}",
-        ("compiled.py --steps 300", "perceptron.py --steps 400"),
+        ("compiled.py --steps 300", "random_numbers.py --steps 600"),
         **COMPILING,
     ),
     Case(
