@@ -158,7 +158,8 @@ def _from_table(table: Any, path: Path, number: int) -> JobSpec:
     env = {str(k): str(v) for k, v in table.get("env", {}).items()}
     if wrong := [name for name in env if not name or "=" in name or "\0" in name + env[name]]:
         raise UsageError(
-            f"{where}: env has {wrong[0]!r}, which can't be the name of a variable, or has no such value"
+            f"{where}: env can't have {wrong[0]!r}: a name may not be empty or hold '=', and neither it nor its "
+            "value may hold a null byte"
         )
     priority = _in_range(table.get("priority", 0), f"{where}: priority")
     return replace(spec, name=table.get("name", spec.name), env=env, priority=priority)

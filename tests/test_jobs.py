@@ -72,8 +72,8 @@ def test_job_file(tmp_path: Path) -> None:
         ("[[job]]\nname = 'x'", "no command"),
         ("[[job]]\ncommand = ''", "jobs.toml: job 1: a job must be .* but got an empty one"),
         ("[[job]]\ncommand = 'a.py \"x'", "jobs.toml: job 1: the job .* can't be read: No closing quotation"),
-        ("[[job]]\ncommand = 'a.py'\nenv = {'A=B' = '1'}", "job 1: env has 'A=B'"),
-        ("[[job]]\ncommand = 'a.py'\nenv = {A = \"\\u0000\"}", "job 1: env has 'A'"),
+        ("[[job]]\ncommand = 'a.py'\nenv = {'A=B' = '1'}", "job 1: env can't have 'A=B'"),
+        ("[[job]]\ncommand = 'a.py'\nenv = {A = \"\\u0000\"}", "job 1: env can't have 'A'"),
         ("[[job]]\ncommand = 'a.py'\nnmae = 'x'", "unknown key 'nmae'"),
         (
             "[[job]]\ncommand = 'a.py'\npriority = -1000000001",

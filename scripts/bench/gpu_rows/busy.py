@@ -33,11 +33,9 @@ def handle(nvml: Any, number: int) -> Any:
     """Of the device that CUDA calls so, if it counts like NVML."""
     seen = os.environ.get("CUDA_VISIBLE_DEVICES")
     name = seen.split(",")[number].strip() if seen else str(number)
-    return (
-        nvml.nvmlDeviceGetHandleByIndex(int(name))
-        if name.isdecimal()
-        else nvml.nvmlDeviceGetHandleByUUID(name)
-    )
+    if name.isdecimal():
+        return nvml.nvmlDeviceGetHandleByIndex(int(name))
+    return nvml.nvmlDeviceGetHandleByUUID(name)
 
 
 @contextlib.contextmanager

@@ -16,10 +16,8 @@ LEAST_STP = 0.98
 LEAST_WINDOW_S = 5.0  # `auto` measures for two seconds before it believes a mode
 UNMANAGED = ("--policy", "unmanaged")
 MPS = "nvidia-cuda-mps"
-IDLE_FACTOR, IDLE_STP = (
-    1.6,
-    1.15,
-)  # at which budget two are to reach that, where their idle times have room for it
+# At which budget two are to reach that, where the device is idle enough while each runs alone.
+IDLE_FACTOR, IDLE_STP = 1.6, 1.15
 
 
 def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row) -> None:
