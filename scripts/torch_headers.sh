@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches releases of torch from the package index, where they are built for CUDA, without installing them: what the
-# bridge is compiled and linked against. Each takes about 1 GB to download, and 2 GB of disk.
+# bridge is compiled and linked against. Each takes about 1 GB of disk, and twice that while it is unpacked.
 #   GPUSHARE_TORCH_HEADERS=$(scripts/torch_headers.sh build/torch 2.11.0 2.13.0) \
 #     .venv/bin/pytest tests/framework/test_cuda_bridge.py -k compiles
 set -euo pipefail

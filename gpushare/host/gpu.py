@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
+from gpushare.isolation.environment import ALLOCATOR_SETTINGS
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Streams share so many queues to the device (8, unless it is said; 32 at most), and what waits in one keeps back what
 # is behind it: CUDA C++ Programming Guide, environment variables. Here jobs' streams wait for each other's memory.
 QUEUES, MOST_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS", "32"
-# Torch compares the `backend` there with its allocator's name, as soon as it asks for pinned memory
-# (CUDAAllocatorConfig.cpp, parseAllocatorConfig). Here that is the pool, whichever one was asked for.
-ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 def choose(device: str) -> int | None:
@@ -40,7 +39,7 @@ def choose(device: str) -> int | None:
 
 
 def _set_for_torch(name: str, settings: str) -> None:
-    """Without the `backend`; scripts go on to see what was set."""
+    """Without the `backend`, which is the pool whatever was asked for; scripts go on to see what was set."""
     parts = settings.split(",")
     kept = [part for part in parts if part.partition(":")[0].strip() != "backend"]
     if kept:

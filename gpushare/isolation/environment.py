@@ -25,7 +25,7 @@ _READ_AT_LOAD = {
 }
 # Read when pinned memory is first asked for, by whichever job: a `backend` that was not the process's when torch was
 # loaded is an error then (CUDAAllocatorConfig.cpp, parseAllocatorConfig), and each time again.
-_OF_TORCHS_ALLOCATOR = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}
+ALLOCATOR_SETTINGS = frozenset({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
 
 
 def _text(value: object) -> str:
@@ -105,7 +105,7 @@ class _EnvironBytes(MutableMapping[bytes, bytes]):
 
 def _is_kept_from_torch(key: str, target: MutableMapping[str, str]) -> bool:
     """Whether a job has set it for its own eyes and its children's only."""
-    return key in _OF_TORCHS_ALLOCATOR and target is not _host_environ and shim.device() >= 0
+    return key in ALLOCATOR_SETTINGS and target is not _host_environ and shim.device() >= 0
 
 
 def _note_without_effect(key: str, value: str) -> None:
@@ -116,7 +116,7 @@ def _note_without_effect(key: str, value: str) -> None:
         job.note(
             f"{job.name} sets {key}={value}, which is for torch's own allocator: in the pool it changes nothing"
         )
-    elif key in _READ_AT_LOAD | _OF_TORCHS_ALLOCATOR and _host_environ.get(key) != value:
+    elif key in _READ_AT_LOAD | ALLOCATOR_SETTINGS and _host_environ.get(key) != value:
         job.note(f"{job.name} sets {key}={value}, which torch has read already: set it before gpushare run")
 
 
@@ -145,7 +145,7 @@ def install() -> None:
 
 def enter(job: context.JobContext) -> None:
     """Tell what of the job's environment comes too late, or to nobody."""
-    for key in _READ_AT_LOAD | _OF_TORCHS_ALLOCATOR:
+    for key in _READ_AT_LOAD | ALLOCATOR_SETTINGS:
         if key in job.environ and job.environ[key] != _host_environ.get(key):
             _note_without_effect(key, job.environ[key])
 

@@ -27,6 +27,7 @@ import stand_ins
 from gpushare.framework import cuda_bridge, cuda_cache, cuda_toolchain
 from gpushare.framework.cuda_toolchain import BridgeError, Toolchain
 from gpushare.host import gpu
+from gpushare.isolation import environment
 from gpushare.native import library
 
 ROOT = Path(__file__).parent.parent.parent
@@ -646,12 +647,12 @@ def test_torch_is_not_asked_for_another_allocator_than_the_pool(
     monkeypatch.setenv(gpu.VISIBLE, "0")
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
-    for name in gpu.ALLOCATOR_SETTINGS:
+    for name in environment.ALLOCATOR_SETTINGS:
         monkeypatch.setenv(name, asked)
     gpu.choose("cpu")
-    assert getenv(gpu.ALLOCATOR_SETTINGS[0].encode()) == asked.encode()
+    assert getenv(b"PYTORCH_ALLOC_CONF") == asked.encode()
     gpu.choose("cuda")
-    for name in gpu.ALLOCATOR_SETTINGS:
+    for name in environment.ALLOCATOR_SETTINGS:
         assert getenv(name.encode()) == (left.encode() if left else None)
         assert os.environ[name] == asked
     os.unsetenv(gpu.QUEUES)

@@ -57,11 +57,14 @@ def _watch(device: str, samples: Samples, ended: threading.Event) -> None:
         return
     try:
         import pynvml
-
+    except ImportError as error:
+        samples.why = f"NVML can't be asked: {error}"
+        return
+    try:
         pynvml.nvmlInit()
         gpu = handle(pynvml, int(device.partition(":")[2] or 0))
         while not ended.wait(EVERY_S):
             part = pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100
             samples.taken.append((time.monotonic(), part))
-    except Exception as error:  # no figure of this is worth a row
+    except (pynvml.NVMLError, LookupError) as error:
         samples.why = f"NVML does not tell: {type(error).__name__}: {error}"
