@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent / "gpushare"
 BASE = {"errors", "units", "jobs", "places", "streams"}
 MAY = {
-    "commands": {"commands", "launcher", "views", "simulation", "profiles", "native"},
+    "commands": {"commands", "launcher", "views", "simulation", "scheduling.policies", "profiles", "native"},
     "launcher": {"launcher", "profiles", "telemetry", "native"},
     "host": {"host", "isolation", "framework", "scheduling", "native"},
     "isolation": {"isolation", "native"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import sys
 
@@ -11,23 +12,28 @@ import click
 
 from gpushare import __version__
 from gpushare.commands import common
-from gpushare.commands.budget import budget
-from gpushare.commands.plan import plan
-from gpushare.commands.profile import profile
-from gpushare.commands.run import run
 from gpushare.errors import GpushareError
 
+_COMMANDS = ("run", "profile", "plan", "budget")
 
-@click.group()
+
+class _Commands(click.Group):
+    """Each is a function of its own module, which is loaded when it is asked for: a run starts its host sooner."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"gpushare.commands.{cmd_name}"), cmd_name)
+        return found
+
+
+@click.group(cls=_Commands)
 @click.version_option(__version__, prog_name="gpushare")
 def cli() -> None:
     """Run several unmodified PyTorch scripts on one device, inside one memory budget."""
-
-
-cli.add_command(run)
-cli.add_command(profile)
-cli.add_command(plan)
-cli.add_command(budget)
 
 
 # Of a write: the disk is full, the reader has gone, the terminal has, a limit of sizes is reached.

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import click
-import rich.console
 
 from gpushare.errors import UsageError
 from gpushare.jobs import ORDERS, JobSpec
 from gpushare.launcher.devices import Device
 from gpushare.launcher.plan import PAGE_BYTES
 from gpushare.native import library
-from gpushare.simulation import ORDERED, SEGMENTED
+from gpushare.scheduling.policies import ORDERED, SEGMENTED
 from gpushare.units import format_apart, format_bytes, parse_budget, parse_bytes
 
 LEAST_RESERVE_BYTES, RESERVE_SHARE = 1 << 30, 0.05
@@ -145,20 +144,6 @@ def check_policies(
 def whole_pages(size: int) -> int:
     """What the shim makes of a budget."""
     return size - size % PAGE_BYTES
-
-
-class Console(rich.console.Console):
-    """Wide where it is no terminal, and a closed pipe is left to its user: rich's own ends the program.
-
-    Strings are shown as they are: "[lr=0.1]" or ":1:" in the name of a job is no markup.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False)
-
-    def on_broken_pipe(self) -> None:
-        """Called by rich while it handles the error."""
-        raise
 
 
 def say(text: str) -> None:

@@ -20,11 +20,13 @@ from gpushare.launcher import devices
 from gpushare.launcher.devices import Device
 from gpushare.native.library import NativeError
 from gpushare.profiles import Profile, store
-from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, SimulationStuck, from_profile
+from gpushare.scheduling.policies import POLICIES
+from gpushare.simulation import Contention, SimulatedJob, SimulationStuck, from_profile
 from gpushare.simulation.job import iterations_for, steps_for
 from gpushare.simulation.report import build_report, build_sweep
 from gpushare.simulation.rules import Rules
 from gpushare.units import format_apart, format_bytes, parse_budget_bytes
+from gpushare.views.console import Console
 from gpushare.views.plan import render_plan
 from gpushare.views.progress import Progress
 
@@ -39,7 +41,7 @@ _SWEEP_POINTS = 16
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice(POLICY_NAMES),
+    type=click.Choice(tuple(POLICIES)),
     help="Simulate this one; may be given several times, the last one is drawn. Default: all, and the best is.",
 )
 @click.option(
@@ -101,7 +103,7 @@ def plan(
     common.check_platform()
     on = devices.choose(device)
     entries = _entries(jobs, job_file, priorities)
-    chosen = tuple(dict.fromkeys(policies)) or POLICY_NAMES
+    chosen = tuple(dict.fromkeys(policies)) or tuple(POLICIES)
     common.check_policies(chosen, [e.spec for e in entries], order, split_size)
     rules = Rules(job_specs.order_for(order, [e.spec for e in entries]), common.split_bytes(split_size))
     budget_bytes = _budget(budget, on)
@@ -126,7 +128,7 @@ def plan(
     if as_json:
         common.to_stdout(lambda: print(json.dumps(report)), "the plan")
     else:
-        console = common.Console()
+        console = Console()
         drawn = policies[-1] if policies else _best(report)
         common.to_stdout(lambda: render_plan(report, console, picture_of=drawn), "the plan")
     return _tell_who_never_fits(report)

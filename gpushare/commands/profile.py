@@ -21,6 +21,7 @@ from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, store
 from gpushare.profiles.store import ProfileError
+from gpushare.views.console import Console
 from gpushare.views.plain import PlainScreen
 from gpushare.views.profile import render_profile
 
@@ -124,6 +125,6 @@ def _show(found: Profile, as_json: bool) -> None:
         if as_json:
             print(json.dumps(found.to_json()), flush=True)
         else:
-            render_profile(found, common.Console())
+            render_profile(found, Console())
 
     common.to_stdout(show, "the profile")

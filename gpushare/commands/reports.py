@@ -17,6 +17,7 @@ from gpushare.native.library import NativeError
 from gpushare.profiles import store
 from gpushare.profiles.store import ProfileError
 from gpushare.simulation import SimulationStuck
+from gpushare.views.console import Console
 from gpushare.views.explain import render_waits
 from gpushare.views.figures import build_summary
 from gpushare.views.summary import render_summary
@@ -24,7 +25,6 @@ from gpushare.views.summary import render_summary
 
 def conclude(
     runs: Sequence[Run],
-    console: common.Console,
     summary_file: Path | None,
     interrupts: Interrupts,
     *,
@@ -34,6 +34,7 @@ def conclude(
 
     :param interrupts: entered. Only what is learned of pairs of jobs is given up for them.
     """
+    console = Console()
     for each in runs:
         _keep_profiles(each)
     _tell(runs, console, summary_file)
@@ -54,7 +55,7 @@ def _keep_profiles(work: Run) -> None:
                 common.say(f"the profile of {result.name} is not kept: {error}")
 
 
-def _tell(runs: Sequence[Run], console: common.Console, summary_file: Path | None) -> None:
+def _tell(runs: Sequence[Run], console: Console, summary_file: Path | None) -> None:
     """Print the summary of each host, and write them all to the file: restarts under `restarts` of the first."""
     summaries = [_summary(work) for work in runs]
     _write(summaries, summary_file)
@@ -89,7 +90,7 @@ def _write(summaries: Sequence[dict[str, Any]], path: Path | None) -> None:
         common.say(f"the summary was not written: {error}")
 
 
-def _explain(runs: Sequence[Run], console: common.Console) -> None:
+def _explain(runs: Sequence[Run], console: Console) -> None:
     """Print who waited for whom in each host, and write each wait beside its logs."""
     for work in runs:
         waits, names = work.waits(), [result.name for result in work.results]
@@ -102,7 +103,7 @@ def _explain(runs: Sequence[Run], console: common.Console) -> None:
             common.say(f"the waits were not written: {error}")
 
 
-def _show(title: str, summary: dict[str, Any], console: common.Console) -> None:
+def _show(title: str, summary: dict[str, Any], console: Console) -> None:
     print(title, end="")
     render_summary(summary, console)
 

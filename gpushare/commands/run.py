@@ -6,11 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import click
 
 from gpushare import jobs as job_specs
-from gpushare.commands import common, reports
+from gpushare.commands import common
 from gpushare.commands.interrupts import Interrupts
 from gpushare.errors import RefusedError, UsageError
 from gpushare.jobs import FIFO, JobSpec
@@ -19,9 +20,8 @@ from gpushare.launcher.logs import Logs, hold, run_directory
 from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run, RunScreen
 from gpushare.profiles import Profile, store
-from gpushare.simulation import DEFAULT_POLICY, POLICY_NAMES
+from gpushare.scheduling.policies import DEFAULT, POLICIES
 from gpushare.units import format_apart, format_bytes
-from gpushare.views.live import LiveScreen
 from gpushare.views.plain import PlainScreen
 
 _NAMED = 5  # files, in a note
@@ -33,8 +33,8 @@ _NAMED = 5  # files, in a note
 @click.option("--budget", help="Memory for all jobs: 30GB, 8GiB, 50%. Default: what is free, less a reserve.")
 @click.option(
     "--policy",
-    type=click.Choice(POLICY_NAMES),
-    default=DEFAULT_POLICY,
+    type=click.Choice(tuple(POLICIES)),
+    default=DEFAULT,
     show_default=True,
     help="How iterations of several jobs overlap; auto chooses among temporal, zico and waterwave by measurement, and "
     "whether some of three jobs or more take turns, or fewer are there at once.",
@@ -121,18 +121,17 @@ def run(
     hold(into)
     log = trace.begin(trace_file, plan)
     logs = Logs(into, [s.name for s in specs])
-    console = common.Console()
-    shown = console if (sys.stdout.isatty() if live is None else live) else None
-    screen = _screen(plan, shown)
+    shown = sys.stdout.isatty() if live is None else live
+    screen = _screen(plan, live=shown)
     _tell_plan(plan, how, screen)
     _tell_earlier(logs, screen)
-    again = _restarting(logs, trace_file, shown) if restarts else None
+    again = _restarting(logs, trace_file, live=shown) if restarts else None
     work = Run(plan, logs, screen, log)
     with Interrupts() as interrupts:
-        runs = restart.execute(work, again)
+        runs = restart.execute(work, again, meanwhile=_load_reports)
         if failure := runs[0].failure:
             raise UsageError(f"the host could not start: {failure}")
-        reports.conclude(runs, console, summary_file, interrupts, waits=explain)
+        _load_reports().conclude(runs, summary_file, interrupts, waits=explain)
         common.say(f"logs are in {logs.directory}")
     return restart.exit_code(runs)
 
@@ -165,9 +164,7 @@ def _of_one_script(specs: Sequence[JobSpec]) -> list[JobSpec]:
     return [spec for spec in specs if counts[spec.kind, spec.cwd, spec.target] > 1]
 
 
-def _restarting(
-    logs: Logs, trace_file: Path | None, shown: common.Console | None
-) -> Callable[[RunPlan, int], Run]:
+def _restarting(logs: Logs, trace_file: Path | None, *, live: bool) -> Callable[[RunPlan, int], Run]:
     """Makes the runs after the first one. What their jobs write goes to a folder beside the first logs, and their
     allocations to a file beside the first one's."""
 
@@ -175,7 +172,7 @@ def _restarting(
         which = f"restart-{number}"
         hold(logs.directory / which)
         into = Logs(logs.directory / which, [s.name for s in plan.jobs])
-        screen = _screen(plan, shown)
+        screen = _screen(plan, live=live)
         log = None
         try:
             log = trace.begin(trace_file and trace_file.with_name(f"{trace_file.name}.{which}"), plan)
@@ -188,11 +185,21 @@ def _restarting(
     return again
 
 
-def _screen(plan: RunPlan, console: common.Console | None) -> RunScreen:
-    """A live one on a console, else lines."""
-    if console is None:
+def _screen(plan: RunPlan, *, live: bool) -> RunScreen:
+    """A live one, else lines."""
+    if not live:
         return PlainScreen(sys.stdout, sys.stderr)
-    return LiveScreen([s.name for s in plan.jobs], plan.budget_bytes, console, plan.device.label)
+    from gpushare.views.console import Console  # rich takes a while to load, and lines need none of it
+    from gpushare.views.live import LiveScreen
+
+    return LiveScreen([s.name for s in plan.jobs], plan.budget_bytes, Console(), plan.device.label)
+
+
+def _load_reports() -> ModuleType:
+    """What tells of the run once it is over: loaded beside the host, which loads torch, and not before it."""
+    from gpushare.commands import reports
+
+    return reports
 
 
 def _specs(jobs: tuple[str, ...], job_file: Path | None) -> list[JobSpec]:

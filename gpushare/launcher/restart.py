@@ -44,9 +44,12 @@ def plan_for(run: Run, group: Sequence[int]) -> RunPlan:
     )
 
 
-def execute(first: Run, again: Callable[[RunPlan, int], Run] | None) -> list[Run]:
-    """Carry out `first` and all restarts; all runs in their order. `again(plan, number)` makes those after it."""
-    first.execute()
+def execute(
+    first: Run, again: Callable[[RunPlan, int], Run] | None, meanwhile: Callable[[], object] | None = None
+) -> list[Run]:
+    """Carry out `first` and all restarts; all runs in their order. `again(plan, number)` makes those after it, and
+    `meanwhile` is for the first one (see `Run.execute`)."""
+    first.execute(meanwhile)
     runs = [first]
     if again is None:
         return runs

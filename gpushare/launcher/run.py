@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -124,20 +125,23 @@ class Run:
         found = [*explain.read(self._waits), *self.queued] if self._waits else []
         return sorted(found, key=lambda wait: wait.asked_ns + wait.waited_ns)
 
-    def execute(self) -> None:
-        """Start the host and follow it to its end. Main thread only."""
+    def execute(self, meanwhile: Callable[[], object] | None = None) -> None:
+        """Start the host and follow it to its end. Main thread only.
+
+        :param meanwhile: called once the host has been started; it takes as long to load torch.
+        """
         started = time.monotonic()
         try:
             with self._signals:
                 try:
-                    self._execute()
+                    self._execute(meanwhile)
                 finally:
                     self.duration_s = time.monotonic() - started
                     self._screen.stop()  # a Ctrl-C that came in the middle of it would leave the cursor hidden
         finally:
             self._logs.close()
 
-    def _execute(self) -> None:
+    def _execute(self, meanwhile: Callable[[], object] | None) -> None:
         host, specs, theirs = self._start()
         host.send(self._start_message(specs))
         self._signals.reach(host)  # not before: its message would come in the middle of that one
@@ -145,6 +149,8 @@ class Run:
             os.close(descriptor)
         self._relay.start()
         self._screen.start(self.telemetry)
+        if meanwhile:
+            meanwhile()
         listener = Listener(self._answer)
         try:
             done = self._follow(host)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpushare import commands
-from gpushare.commands import common, contention, reports
+from gpushare.commands import contention, reports
 from gpushare.commands.interrupts import Interrupts
 
 
@@ -67,7 +67,7 @@ def test_the_summary_is_told_and_written_all_the_same(
     file: Path = tmp_path / "s.json"
     runs: Any = ["a run"]
     with Interrupts() as interrupts:
-        reports.conclude(runs, common.Console(), file, interrupts, waits=False)
+        reports.conclude(runs, file, interrupts, waits=False)
     out, err = capsys.readouterr()
     assert "a run" in out and "a run" in file.read_text()
     assert err == "gpushare: nothing was learned of the jobs as a pair: interrupted\n"

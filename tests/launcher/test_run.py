@@ -45,7 +45,7 @@ def test_ctrl_c_while_the_screen_is_taken_down_does_not_end_that(
     host: Any = Host()
     plan = RunPlan([parse_job("a.py", tmp_path)], [None], 64 << 20, "zico")
     run = Run(plan, Logs(tmp_path, ["a"]), screen)
-    monkeypatch.setattr(run, "_execute", lambda: run._signals.reach(host))
+    monkeypatch.setattr(run, "_execute", lambda _: run._signals.reach(host))
     try:
         run.execute()
     except KeyboardInterrupt:

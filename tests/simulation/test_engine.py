@@ -7,7 +7,7 @@ import pytest
 from shapes import PAGE, PEAK, budget, profile_of, triangle
 
 from gpushare.scheduling.policies import POLICIES
-from gpushare.simulation import POLICY_NAMES, Contention, SimulatedJob, from_profile, simulate
+from gpushare.simulation import Contention, SimulatedJob, from_profile, simulate
 from gpushare.simulation.job import Variation, iterations_for, steps_for
 from gpushare.simulation.report import build_report
 
@@ -151,7 +151,7 @@ def test_iterations_take_about_the_same_time_and_events_are_bounded() -> None:
 def test_a_plan_has_all_figures_and_is_plain_data() -> None:
     jobs = [triangle("a", iterations=4), triangle("b", iterations=4, up=30, down=60)]
     report = build_report(
-        jobs, policies=POLICY_NAMES, budget_bytes=budget(1.3), page_bytes=PAGE, contention=Contention(2)
+        jobs, policies=tuple(POLICIES), budget_bytes=budget(1.3), page_bytes=PAGE, contention=Contention(2)
     )
     assert json.loads(json.dumps(report)) == report
     assert set(report["policies"]) == set(POLICIES)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from gpushare.commands import common
 from gpushare.launcher.results import JobResult
 from gpushare.profiles import Profile
 from gpushare.telemetry import layout
 from gpushare.telemetry.decisions import Wait
 from gpushare.telemetry.reader import Telemetry
+from gpushare.views import console as consoles
 from gpushare.views import figures
 from gpushare.views.explain import render_waits
 from gpushare.views.figures import build_summary
@@ -118,7 +118,7 @@ def test_names_of_jobs_are_no_markup(memory: int) -> None:
     fill(memory)
     names = ["[b]a", "t:smile:[lr=1]"]
     results = [JobResult(name, name, "ok", 0, None, i + 1) for i, name in enumerate(names)]
-    console = common.Console()
+    console = consoles.Console()
     screen = LiveScreen(names, 400 * MIB, console)
     screen._telemetry = Telemetry(memory)
     wait = Wait(0, 10**9, None, 0, 1, account=1, for_account=2, reason=1, refused=False)
