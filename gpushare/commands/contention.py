@@ -136,14 +136,14 @@ def contention_of(cores: float, given: float | None, known: Sequence[KnownFactor
 def learn_from(work: Run) -> dict[str, Any] | None:
     """Keep the factor of the pair that a run has shown; what the summary says of it.
 
-    None if the run was not of two jobs that shared one budget for a while, both to a good end.
+    None if the run was not of two jobs that shared one budget for a while, without a stop, both to a good end.
     """
     modes = work.yields.get("modes") or {}
     sharing = {name: m for name, m in modes.items() if name != "temporal" and m["yield"] is not None}
     keys = work.keys
     if len(keys) != 2 or work.exit_code or len(work.profiles) != 2 or not sharing or None in keys:
         return None
-    if work.budget_bytes != work.plan.budget_bytes:
+    if work.stopped_s or work.budget_bytes != work.plan.budget_bytes:
         return None
     mode, longest = max(sharing.items(), key=lambda item: float(item[1]["seconds"]))
     if longest["seconds"] < _LEAST_S:

@@ -18,7 +18,7 @@ from gpushare.launcher import devices, trace
 from gpushare.launcher.devices import Device
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.plan import RunPlan
-from gpushare.launcher.run import Run
+from gpushare.launcher.run import STOPPED, Run
 from gpushare.profiles import Profile, store
 from gpushare.profiles.store import ProfileError
 from gpushare.views.console import Console
@@ -93,6 +93,9 @@ def measure(
         return None, work
     if work.exit_code:
         common.say(f"the profile is not kept: {_how_it_ended(work)}")
+        return found, work
+    if work.stopped_profiles:
+        common.say(f"the profile is not kept: {STOPPED}")
         return found, work
     found = found.instead_of(before)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from gpushare.commands import common, contention
 from gpushare.commands.interrupts import Interrupts
 from gpushare.launcher import explain as explained
-from gpushare.launcher.run import Run
+from gpushare.launcher.run import STOPPED, Run
 from gpushare.native.library import NativeError
 from gpushare.profiles import store
 from gpushare.profiles.store import ProfileError
@@ -47,7 +47,9 @@ def _keep_profiles(work: Run) -> None:
     """Save the profiles of jobs that ended well, with how many iterations they did."""
     for index, profile in work.profiles.items():
         result = work.results[index]
-        if result.status == "ok" and result.account:
+        if index in work.stopped_profiles:
+            common.say(f"the profile of {result.name} is not kept: {STOPPED}")
+        elif result.status == "ok" and result.account:
             iterations = work.telemetry.job(result.account).iterations or None
             try:
                 store.save(work.keys[index], replace(profile, iterations=iterations))
@@ -122,4 +124,6 @@ def _summary(work: Run) -> dict[str, Any]:
     )
     if work.budget_bytes != plan.budget_bytes:
         summary["budget_at_end_bytes"] = work.budget_bytes
+    if work.stopped_s:
+        summary |= {"stopped_s": work.stopped_s, "serial_estimate_s": None}
     return {**summary, "scheduler_cpu_s": work.scheduler_cpu_s, "pair_factor": None}

@@ -32,6 +32,9 @@ _BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`re
 _FEW_BYTES = 8 << 20  # that something keeps of a job that has ended: no news unless the budget is small
 
 
+STOPPED = "the run was stopped by Ctrl-Z before it was complete, so its times may be too long"
+
+
 class RunScreen(Screen, Protocol):
     """A screen that also follows the run."""
 
@@ -73,6 +76,9 @@ class Run:
         self.plan = plan
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
+        self.stopped_profiles: set[int] = (
+            set()
+        )  # of jobs that Ctrl-Z may have stopped while they were measured
         self.host_died = False
         self.culprit: int | None = None  # the job that ended the host, if that is known
         self.device_lost_by: int | None = None  # the job that met the loss first
@@ -97,6 +103,11 @@ class Run:
     def ended_by(self) -> int | None:
         """The signal that asked all jobs to end, if one did."""
         return self._signals.ended_by
+
+    @property
+    def stopped_s(self) -> float:
+        """For how long Ctrl-Z has stopped the run, in all."""
+        return self._signals.stopped_s
 
     @property
     def exit_code(self) -> int:
@@ -206,11 +217,14 @@ class Run:
             elif event == "job_ended":
                 self._job_ended(message)
             elif event == "profile":
-                index = message["job"]
-                found = Profile.from_host(self.plan.jobs[index].command, message["profile"])
-                found = found.refining(self.plan.profiles[index])
-                self.profiles[index] = replace(found, key=self.keys[index])
+                self._profiled(message["job"], message["profile"])
         return done
+
+    def _profiled(self, index: int, told: dict[str, Any]) -> None:
+        found = Profile.from_host(self.plan.jobs[index].command, told)
+        self.profiles[index] = replace(found.refining(self.plan.profiles[index]), key=self.keys[index])
+        if self.stopped_s:
+            self.stopped_profiles.add(index)
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """What `gpushare budget` asks, in the listener's thread."""

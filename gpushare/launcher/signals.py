@@ -36,6 +36,7 @@ class Signals:
 
     def __init__(self, running: Callable[[], list[str]], note: Callable[[str], object]) -> None:
         self.ended_by: int | None = None  # the first one that asked the jobs to end
+        self.stopped_s = 0.0  # by Ctrl-Z, in all
         self._running, self._note = running, note
         self._host: HostProcess | None = None
         self._interrupted_s: float | None = None  # when Ctrl-C came first
@@ -108,7 +109,9 @@ class Signals:
         host = self._host
         if host:
             host.stop()
+        began = time.monotonic()
         os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg`
+        self.stopped_s += time.monotonic() - began
         if host:
             host.go_on()
 

@@ -8,7 +8,8 @@ Of the run:
 - `policy`, `device`: as they were asked for and chosen.
 - `budget_bytes`: with which it began. `budget_at_end_bytes`: only there if `gpushare budget` has changed it.
 - `pool_peak_bytes`: the most that all jobs held together.
-- `duration_s`: from the start of the host to its end.
+- `duration_s`: from the start of the host to its end. `stopped_s`: only there if Ctrl-Z has stopped the run; all times
+  have it in them, and `serial_estimate_s` is null then.
 - `overlap_s`: in which iterations of two jobs or more advanced. `eligible_s`: in which two jobs or more were measured
   and had not ended, so that it could have been.
 - `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns, `fewer` is with some set

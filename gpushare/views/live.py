@@ -58,6 +58,8 @@ class LiveScreen:
         if self._live:
             with contextlib.suppress(OSError):
                 self._live.stop()
+                if not self._console.is_terminal:
+                    self._console.line()  # rich ends the last picture with a line's end on a terminal only
 
     def job_line(self, name: str, text: str) -> None:
         """A job's line scrolls above the picture, without what would move the cursor out of it."""

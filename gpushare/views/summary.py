@@ -84,6 +84,10 @@ def _changed(summary: dict[str, Any]) -> str:
 def _times(summary: dict[str, Any]) -> str:
     serial = summary["serial_estimate_s"]
     text = f"all took {format_seconds(summary['duration_s'])} ({summary['policy']}{_on(summary)})"
+    if stopped_s := summary.get("stopped_s"):
+        text += (
+            f", {format_seconds(stopped_s)} of it stopped by Ctrl-Z, which the jobs' times have in them too"
+        )
     if serial and len(summary["jobs"]) > 1:
         text += f"; one after the other would take about {format_seconds(serial)}"
     if summary["overlap_s"]:

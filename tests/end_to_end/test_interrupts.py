@@ -385,7 +385,7 @@ def test_ctrl_z_stops_the_jobs_too(tmp_path: Path) -> None:
     (tmp_path / "forks.py").write_text(
         "import subprocess, time\nprint('up', flush=True)\nsubprocess.run(['sleep', '3'])\nprint('done')\n"
     )
-    process = start(tmp_path, "forks.py")
+    process = start(tmp_path, "forks.py", "--summary", "s.json")
     host = host_of(process, "forks | up")
     while not host.children():
         time.sleep(0.05)
@@ -393,10 +393,13 @@ def test_ctrl_z_stops_the_jobs_too(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTSTP)
     while not all(each.status() == psutil.STATUS_STOPPED for each in everybody):
         time.sleep(0.05)
+    time.sleep(1)
     process.send_signal(signal.SIGCONT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, out + err
-    assert "forks | done" in out
+    assert "forks | done" in out and "of it stopped by Ctrl-Z" in out
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["duration_s"] > summary["stopped_s"] >= 1 and summary["serial_estimate_s"] is None
 
 
 def test_who_has_no_handler_and_sleeps_is_ended(tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_what_moves_the_cursor_stays_out_of_the_live_view() -> None:
     assert screen._last_line == {"train": "last"}
 
 
+def test_what_follows_the_last_picture_begins_a_line(memory: int) -> None:
+    fill(memory)
+    out = io.StringIO()
+    screen = LiveScreen(["train", "other"], 400 * MIB, Console(width=80, file=out, force_terminal=False))
+    screen.start(Telemetry(memory))
+    screen.stop()
+    assert "other" in out.getvalue() and out.getvalue().endswith("\n")
+
+
 def test_a_job_that_is_queued_is_told_as_that_and_its_end(memory: int) -> None:
     for account, state in ((1, layout.STATES.index("iterating")), (2, layout.STATES.index("queued"))):
         put(memory, layout.HEADER_BYTES + account * layout.SLOT_BYTES, layout.SLOT, state=state)
