@@ -1,8 +1,9 @@
 """Waits that what is sent to a job's main thread can end, as Ctrl-C ends those of plain python's main thread: see
 `shim/src/interpose_rests.cpp`.
 
-A wait for a lock can end if it has a limit. Those of `threading` that have none get the longest one that there is; in
-their code itself, so that tracebacks and what inherits from these classes stay as they are.
+A wait for a lock can end if it has a limit. Those of `threading` that have none get the longest one that there is. From
+Python 3.13 on C code waits for a thread's end on to its limit, so there it is a row of short waits. All that in the
+code itself of these methods, so that tracebacks and what inherits from their classes stay as they are.
 """
 
 from __future__ import annotations
@@ -17,19 +18,31 @@ from gpushare.isolation import context
 
 
 class _Replaced(ast.NodeTransformer):
-    """Calls that are written so are others."""
+    """A call that is written so is another one, or several statements where it is one itself."""
 
     def __init__(self, written: str, instead: str) -> None:
         self._written, self._instead, self.found = written, instead, 0
+
+    def visit_Expr(self, statement: ast.Expr) -> ast.AST | list[ast.stmt]:
+        if ast.unparse(statement) != self._written:
+            return self.generic_visit(statement)
+        self.found += 1
+        instead = ast.parse(self._instead)
+        _place(instead, statement)
+        return instead.body
 
     def visit_Call(self, call: ast.Call) -> ast.AST:
         if ast.unparse(call) != self._written:
             return self.generic_visit(call)
         self.found += 1
-        instead = ast.parse(self._instead, mode="eval").body
-        for node in ast.walk(instead):
-            ast.copy_location(node, call)
-        return instead
+        instead = ast.parse(self._instead, mode="eval")
+        _place(instead, call)
+        return instead.body
+
+
+def _place(tree: ast.AST, at: ast.AST) -> None:
+    for node in ast.walk(tree):
+        ast.copy_location(node, at)
 
 
 def _replace(function: Any, written: str, instead: str) -> bool:
@@ -52,8 +65,17 @@ def _replace(function: Any, written: str, instead: str) -> bool:
     return True
 
 
+_SHORT_JOINS = """
+until = None if timeout is None else _time() + timeout
+while True:
+    {0}.join(0.1 if until is None else min(0.1, max(until - _time(), 0)))
+    if {0}.is_done() or (until is not None and _time() >= until):
+        break
+"""
+
+
 def install() -> None:
-    """Conditions, and with them events, queues, futures and barriers; and ends of threads, up to Python 3.12."""
+    """Conditions, and with them events, queues, futures and barriers; and ends of threads."""
     _replace(threading.Condition.wait, "waiter.acquire()", "waiter.acquire(timeout=TIMEOUT_MAX)")
     any_thread: Any = threading.Thread
     wait = getattr(any_thread, "_wait_for_tstate_lock", None)
@@ -61,6 +83,8 @@ def install() -> None:
     if wait and _replace(wait, "lock.locked()", "lock.locked() and self._ident not in _active"):
         name = "self._wait_for_tstate_lock"
         _replace(any_thread.join, f"{name}()", f"{name}(timeout=TIMEOUT_MAX)")
+    for handle in ("self._handle", "self._os_thread_handle"):  # of 3.13, and of later ones
+        _replace(any_thread.join, f"{handle}.join(timeout)", _SHORT_JOINS.format(handle))
 
 
 def enter(job: context.JobContext) -> None:

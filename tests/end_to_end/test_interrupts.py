@@ -168,9 +168,6 @@ def after_ctrl_c(tmp_path: Path) -> str:
     return out
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 13), reason="from 3.13 on join waits in C, on to its limit: the next test"
-)
 def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
         "import threading\nover = threading.Event()\nthread = threading.Thread(target=over.wait)\nthread.start()\n"
@@ -182,14 +179,26 @@ def test_a_thread_whose_end_is_no_longer_waited_for_goes_on(tmp_path: Path) -> N
     assert "joins | goes on True True" in out and "joins | ended True" in out, out
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="before 3.13 join ends at once: the test above")
 def test_a_wait_that_goes_on_does_not_spin(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
-        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(6,))\nthread.start()\n"
-        "print('up', flush=True)\nbegun = time.process_time()\ntry:\n    thread.join(100)\n"
+        "import threading, time\nlock = threading.Lock()\nlock.acquire()\nprint('up', flush=True)\n"
+        "threading.Timer(6, lock.release).start()\nbegun = time.process_time()\ntry:\n    lock.acquire()\n"
         "except KeyboardInterrupt:\n    print('took', time.process_time() - begun < 1)\n"
     )
     assert "joins | took True" in after_ctrl_c(tmp_path)
+
+
+def test_an_end_of_a_thread_is_waited_for_as_long_as_was_asked(tmp_path: Path) -> None:
+    (tmp_path / "joins.py").write_text(
+        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(0.5,))\nthread.start()\n"
+        "spans = []\nfor limit in (0, -1, 0.25, None, 0, 5):\n    begun = time.monotonic()\n"
+        "    thread.join(limit)\n    spans.append((time.monotonic() - begun, thread.is_alive()))\n"
+        "assert [alive for _, alive in spans] == [True] * 3 + [False] * 3, spans\n"
+        "assert 0.25 <= spans[2][0] and 0.1 < spans[3][0] and spans[5][0] < 4, spans\n"
+    )
+    process = start(tmp_path, "joins.py")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
 
 
 def test_a_ctrl_c_that_a_wrapper_passes_on_is_one(tmp_path: Path) -> None:
