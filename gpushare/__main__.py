@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gpushare import streams
 
 
@@ -10,8 +12,11 @@ def main() -> None:
     # Before anything else: libraries keep files open as well (libffi, which `ctypes` loads, its own).
     streams.open_closed()
     streams.show_anything()
-    from gpushare import commands
-
+    try:
+        from gpushare import commands
+    except KeyboardInterrupt:
+        print("gpushare: interrupted", file=sys.stderr)
+        sys.exit(130)
     commands.main()
 
 
