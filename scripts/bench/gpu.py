@@ -18,7 +18,7 @@ batch         the largest batch of two copies together, over the largest alone i
 budgets       the pairs at the other budgets
 
 Waits on the device are counted (`device_waits`), not timed. Each row has its commands. NAME.json and NAME.md are
-written after each row; what can't be measured says why.
+written after each command; what can't be measured says why.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def run(bench: Bench, tasks: list[Task], rows: list[Row], results: Results) -> s
         if bench.runner.deadline - time.monotonic() < LEAST_S:
             row.why = NO_TIME
         else:
-            bench.fill(task, row)
+            bench.fill(task, row, results.write)
         text = results.write()
         print(f"{row.seconds:7.1f} s  {row.kind}: {row.name}  {row.why}", file=sys.stderr, flush=True)
     return text

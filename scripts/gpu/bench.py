@@ -19,7 +19,7 @@ from .runner import Row
 
 SCRIPT = Path(__file__).parent.parent / "bench" / "gpu.py"
 LISTED_S, GRACE_S, LOOKS_S = 60.0, 10.0, 0.5
-NOT_YET = "not reached yet"
+NOT_YET, UNDER_WAY = "not reached yet", "it was cut off in the middle"
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Benchmark:
                 running = True
                 while running:
                     running = process.poll() is None and time.monotonic() < deadline
-                    new = _measured(results)[told:]
+                    new = _told(results, NOT_YET, *([UNDER_WAY] if running else []))[told:]
                     told += len(new)
                     yield from new
                     time.sleep(LOOKS_S if running else 0)
@@ -109,12 +109,12 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": programs.python_path()}
 
 
-def _measured(results: Path) -> list[Row]:
-    """The rows that were reached, in order."""
+def _told(results: Path, *but: str) -> list[Row]:
+    """The rows in order, without those that say one of these."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(OSError, ValueError):
         found = json.loads(results.read_text())["figures"]
-    return [_row(one) for one in found if one["why"] != NOT_YET]
+    return [_row(one) for one in found if one["why"] not in but]
 
 
 def _row(found: dict[str, Any]) -> Row:

@@ -64,7 +64,7 @@ CASES = (
     Case(
         "recurrent",
         f"two recurrent networks with cuDNN's dropout: {EQUAL}",
-        ("recurrent.py", "recurrent.py --seed 3"),
+        ("recurrent.py --steps 100", "recurrent.py --seed 3 --steps 100"),
     ),
     Case("twice", f"one script with two seeds: {EQUAL}", ("random_numbers.py", "random_numbers.py --seed 7")),
     Case(

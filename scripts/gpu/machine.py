@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from quick_starts import COMPILED
+
 LIMIT_S = 180.0
 
 
@@ -87,6 +89,7 @@ def asked(limit_s: float = LIMIT_S) -> dict[str, Any]:
     """`describe()` of a process of its own, which may not hang for ever."""
     paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    env["PYTHONPYCACHEPREFIX"] = str(COMPILED)
     command = [sys.executable, "-m", "gpu.machine"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit_s)

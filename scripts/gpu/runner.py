@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quick_starts import COMPILED
+
 from . import stacks
 from .checks import Check
 from .libraries import Builds
@@ -69,6 +71,7 @@ class Worker:
         self._rest = b""
         here = str(Path(__file__).parent.parent)
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *(p for p in sys.path if p)])}
+        env["PYTHONPYCACHEPREFIX"] = str(COMPILED)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpu.worker", json.dumps(dataclasses.asdict(check))],
             stdin=subprocess.PIPE,

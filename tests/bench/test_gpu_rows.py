@@ -180,7 +180,7 @@ def equality(monkeypatch: pytest.MonkeyPatch, plain: list[bytes], shared: list[b
     monkeypatch.setattr(Bench, "solo", lambda *_: Solo(1, 1, 9, None, None, None))
     task = Task("equal", "x", "", lambda row: equal.measure(bench, "bert+bert", 1.6, row))
     row = task.empty()
-    bench.fill(task, row)
+    bench.fill(task, row, lambda: None)
     return row
 
 
@@ -287,8 +287,26 @@ def test_commands_of_what_was_known_before_are_in_each_row() -> None:
     for name in ("first", "second"):
         task = Task("kind", name, "what", measure)
         row = task.empty()
-        bench.fill(task, row)
+        bench.fill(task, row, lambda: None)
         assert (row.commands, row.figures) == (["a command"], {"n": 5})
+
+
+def test_what_is_known_is_written_before_each_command(tmp_path: Path) -> None:
+    bench = Bench(Runner("cpu", math.inf, 9), SETTINGS)
+    (tmp_path / "nothing.py").write_text("")
+    written: list[tuple[str, dict[str, float], int]] = []
+
+    def measure(row: Row) -> None:
+        for step in range(2):
+            row.figures[f"known_{step}"] = step
+            bench.runner.python([str(tmp_path / "nothing.py")], clock=False)
+
+    task = Task("kind", "name", "what", measure)
+    row = task.empty()
+    bench.fill(task, row, lambda: written.append((row.why, dict(row.figures), len(row.commands))))
+    cut = "it was cut off in the middle"
+    both = {"known_0": 0, "known_1": 1}
+    assert written == [(cut, {"known_0": 0}, 1), (cut, both, 1), ("", both, 1)]
 
 
 def test_rows_are_the_first_of_each_kind_then_the_second() -> None:

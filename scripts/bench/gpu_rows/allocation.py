@@ -75,13 +75,14 @@ def compare(bench: Bench, options: str, row: Row) -> None:
     for run, runs in ((plain, processes), (ours, jobs), (ours, jobs), (plain, processes)):
         try:
             runs.append(told(script, run))
+            if processes and jobs:
+                row.figures |= figures_of(processes, jobs)
         except NoTimeLeft:
             if not processes or not jobs:
                 raise
             row.notes.append("no time left for all of A B B A")
             break
     row.notes += sorted({run["raw_why"] for run in processes + jobs if "raw_why" in run})
-    row.figures |= figures_of(processes, jobs)
     for way in WAYS:
         over = [ratio for what, ratio in row.figures.items() if what.endswith(f" {way} over_plain")]
         if over:

@@ -24,8 +24,7 @@ def measure(bench: Bench, workload: str, row: Row) -> None:
             runs[name].append(
                 bench.runner.python([job]) if plain else bench.runner.gpushare([job], settings.budget_bytes)
             )
-    for name, found in runs.items():
-        row.figures[f"{name}_step_s"] = min(step_s(ran.ends_s[0], settings.few) for ran in found)
+            row.figures[f"{name}_step_s"] = min(step_s(ran.ends_s[0], settings.few) for ran in runs[name])
     row.figures["time_over_plain"] = over = row.figures["gpushare_step_s"] / row.figures["plain_step_s"]
     bench.target(row, f"at most {MOST_OVER_PLAIN} of plain python's time", over <= MOST_OVER_PLAIN)
     shared = runs["gpushare"][-1]

@@ -75,13 +75,18 @@ def measure(bench: Bench, workload: str, guess: int, row: Row) -> None:
     def alone(batch: int) -> bool:
         ran = run(bench, workload, 1, batch, ALONE_STEPS)
         residues[batch] = ran.residue_bytes if ran else None
+        known("largest_alone", batch * (ran is not None))
         return ran is not None
 
     def together(batch: int) -> bool:
         ran = run(bench, workload, 2, batch, TOGETHER_STEPS)
         fits = ran is not None and side_by_side(ran)
         one.fitting = max(one.fitting, batch * fits)
+        known("largest_together", batch * fits)
         return fits
+
+    def known(figure: str, fitting: int) -> None:
+        row.figures[figure] = max(int(row.figures.get(figure, 0)), fitting)
 
     one = Search(alone).to(guess, grain)
     row.figures |= {"budget_bytes": budget, "largest_alone": one.fitting}

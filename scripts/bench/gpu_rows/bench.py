@@ -95,11 +95,18 @@ class Bench:
         found: Found = self._known[key][0]
         return found
 
-    def fill(self, task: Task, row: Row) -> None:
-        """Measure a row, with the commands that it took; those of what was known before are among them."""
+    def fill(self, task: Task, row: Row, write: Callable[[], object]) -> None:
+        """Measure a row, with the commands that it took; those of what was known before are among them. What is known
+        of it is written before each command, in which all may end."""
+
+        def note() -> None:
+            row.commands = list(dict.fromkeys(self.runner.lines))
+            write()
+
         self.runner.lines.clear()
+        self.runner.before = note
         task.fill(row)
-        row.commands = list(dict.fromkeys(self.runner.lines))
+        note()
 
     def _solo(self, name: str, more: str) -> Solo:
         settings = self.settings

@@ -23,12 +23,13 @@ IDLE_FACTOR, IDLE_STP = 1.6, 1.15
 def measure(bench: Bench, names: str, factor: float, least_bytes: int, row: Row) -> None:
     """`factor` is of the larger peak; the budget is at least `least_bytes`."""
     jobs = names.split("+")
-    solos = [bench.solo(name) for name in jobs]
+    solos: list[Solo] = []
+    for number, name in enumerate(jobs, 1):
+        solos.append(bench.solo(name))
+        row.figures[f"alone_{number}_step_s"] = solos[-1].step_s
     peak = max(solo.held_bytes for solo in solos)
     budget = max(int(factor * peak), least_bytes)
     row.figures |= {"larger_peak_bytes": peak, "budget_bytes": budget}
-    for number, solo in enumerate(solos, 1):
-        row.figures[f"alone_{number}_step_s"] = solo.step_s
     lines = [bench.lasting(name, solo) for name, solo in zip(jobs, solos, strict=True)]
     ran = bench.runner.gpushare(lines, budget)
     shared(bench, ran, solos, row)

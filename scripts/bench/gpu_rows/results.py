@@ -1,4 +1,4 @@
-"""Results as they come: both files after every row, so that a run that is cut short leaves what was measured."""
+"""Results as they come: both files, so that a run that is cut short leaves what was measured."""
 
 from typing import Any
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NOT_YET, NO_TIME = "not reached yet", "no time left"
+UNDER_WAY = "it was cut off in the middle"  # what stands there until it ends
 
 
 class NotMeasured(Exception):
@@ -64,6 +65,7 @@ class Task:
     def fill(self, row: Row) -> None:
         """What was found before a failure is kept."""
         begun = time.monotonic()
+        row.why = UNDER_WAY
         try:
             self.measure(row)
             row.why = ""

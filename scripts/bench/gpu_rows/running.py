@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,14 @@ class Ran:
 
 @dataclass
 class Runner:
-    """`deadline`: of everything, by time.monotonic(); `limit_s`: of one command. `lines` of what was started."""
+    """`deadline`: of everything, by time.monotonic(); `limit_s`: of one command. `lines` of what was started. `before`
+    is called before each command."""
 
     device: str
     deadline: float
     limit_s: float
     lines: list[str] = field(default_factory=list)
+    before: Callable[[], object] | None = None
 
     def gpushare(
         self,
@@ -134,6 +136,8 @@ class Runner:
         if left < LEAST_S:
             raise NoTimeLeft
         self.lines.append(_shown(commands, extra))
+        if self.before:
+            self.before()
         env = environment(None, folder, {**self._compiled(), **(extra or {})}, gpus=True)
         processes: list[subprocess.Popen[bytes]] = []
         try:
