@@ -36,6 +36,7 @@ from gpushare.framework import (
 )
 from gpushare.framework import threads as torch_threads
 from gpushare.isolation import (
+    child_waits,
     children,
     collection,
     cut_waits,
@@ -59,6 +60,7 @@ from gpushare.isolation import (
     path_hooks,
     programs,
     randomness,
+    record_locks,
     settings,
     signals,
     stdio,
@@ -89,8 +91,10 @@ _PARTS: tuple[Any, ...] = (
     exits,
     signals,
     children,
+    child_waits,
     programs,
     multiprocess,
+    record_locks,
     fork,
     lasting_hooks,
     trace_hooks,

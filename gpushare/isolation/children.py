@@ -15,7 +15,7 @@ from collections.abc import Iterator, MutableSet
 from itertools import count
 from typing import Any
 
-from gpushare.isolation import context, environment, fork, multiprocess
+from gpushare.isolation import child_waits, context, environment, fork, multiprocess
 from gpushare.isolation.perjob import PerJob
 
 _util: Any = multiprocessing.util
@@ -55,8 +55,10 @@ class _Numbers:
 
 
 def _fork_exec(*args: Any) -> int:
-    job = context.current()
-    if job and context.in_host() and not any(_SERVICE in os.fsencode(word) for word in args[0]):
+    job = context.current() if context.in_host() else None
+    if job and any(_SERVICE in os.fsencode(word) for word in args[0]):
+        job = None
+    if job:
         given = list(args)
         given[_ENV] = environment.of_child(given[_ENV])
         for position, stream, number in ((_OUT, job.stdout, 1), (_ERR, job.stderr, 2)):
@@ -72,6 +74,8 @@ def _fork_exec(*args: Any) -> int:
     if args[_PREEXEC] is not None:  # runs in the child, so this is a fork like any other
         run = fork.guarded(run, int)
     pid: int = run(*args)
+    if job:
+        child_waits.started(job, pid)
     return pid
 
 

@@ -18,7 +18,7 @@ from functools import wraps
 from multiprocessing import popen_fork, process
 from typing import Any
 
-from gpushare.isolation import context, imports, interrupts
+from gpushare.isolation import child_waits, context, imports, interrupts
 from gpushare.native import shim
 
 _LONGEST_PARK_NS = 5_000_000_000
@@ -75,6 +75,8 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
                     )
                 result = fork(*args, **kwargs)
                 pid = pid_of(result)
+                if pid:
+                    child_waits.started(job, pid)
             at_end.begin()
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there

@@ -34,6 +34,8 @@ class _Table:
         self.timers: set[int] = set()  # of those that the process has
         self.asked_to_end: tuple[int, float] = 0, 0.0  # by which signal from outside, and when
         self.over = False  # what the job's modules have is about to go, or gone
+        self.handled = 0  # by handlers that have returned, or raised
+        self.one_more = threading.Condition()
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -98,6 +100,10 @@ def _in_job(
             # At its end it may only have missed what has gone meanwhile, and nobody is there to be told.
             if not table.over:
                 _forward(job, error)
+        finally:
+            with table.one_more:
+                table.handled += 1
+                table.one_more.notify_all()
 
     def start() -> threading.Thread:
         thread = threading.Thread(target=run, name="signal", daemon=True)

@@ -21,7 +21,7 @@ from gpushare.isolation.signal_handlers import OF_TIMERS, deliver, handler_of, h
 
 _signal, _getsignal, _kill = signal.signal, signal.getsignal, os.kill
 _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitimer
-_kill_thread = signal.pthread_kill
+_kill_thread, _pause = signal.pthread_kill, signal.pause
 _interrupt: Any = _thread.interrupt_main
 _kill_group, _set_wakeup_fd = os.killpg, signal.set_wakeup_fd
 
@@ -127,6 +127,16 @@ def _get_timer(which: int) -> Times:
     return table_of(job).alarm.left()
 
 
+def _until_handled() -> None:
+    job = _job()
+    if job is None:
+        return _pause()
+    table = table_of(job)
+    with table.one_more:
+        before = table.handled
+        table.one_more.wait_for(lambda: table.handled != before)
+
+
 def _wakeup_fd(descriptor: int, **options: Any) -> int:
     return _set_wakeup_fd(descriptor, **options) if _job() is None else -1
 
@@ -148,7 +158,7 @@ def install() -> None:
     module.signal, module.getsignal = set_handler, get_handler
     module.alarm, module.setitimer, module.getitimer = _set_alarm, _arm, _get_timer
     module.raise_signal, module.set_wakeup_fd = _raise, _wakeup_fd
-    module.pthread_kill = _send_to_thread
+    module.pthread_kill, module.pause = _send_to_thread, _until_handled
     raw: Any = _thread
     raw.interrupt_main = _interrupt_main
     os.kill, os.killpg = _send, _send_group

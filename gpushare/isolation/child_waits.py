@@ -1,0 +1,167 @@
+"""Waits for any child, per job: the kernel knows the process's children only, and would give a job those of another.
+
+A job's are those that it has started by Python's functions (`fork`, `children`). A wait for one that is named is the
+kernel's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+from collections.abc import Callable
+from typing import Any
+
+from gpushare.isolation import context
+
+_LOOKS_MS = (
+    100  # for children that another thread of the job starts meanwhile, and for those that are only stopped
+)
+
+_owners: dict[
+    int, context.JobContext
+] = {}  # by the child's number, which is another one's once it has been waited for
+_waitpid, _wait4, _waitid, _spawn, _spawn_by_path = (
+    os.waitpid,
+    os.wait4,
+    os.waitid,
+    os.posix_spawn,
+    os.posix_spawnp,
+)
+
+
+def started(job: context.JobContext, pid: int) -> None:
+    """This is a child of the job."""
+    _owners[pid] = job
+
+
+def _job() -> context.JobContext | None:
+    return context.current() if context.in_host() else None
+
+
+def _children(job: context.JobContext, group: int | None) -> list[int]:
+    """Of a group of processes, if not of any."""
+    mine = [pid for pid, owner in list(_owners.items()) if owner is job]
+    return mine if group is None else [pid for pid in mine if _group_of(pid) == group]
+
+
+def _group_of(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
+
+
+def _first(
+    job: context.JobContext,
+    group: int | None,
+    options: int,
+    look: Callable[[int, int], Any],
+    none: Any,
+) -> Any:
+    """What `look(pid, options)` says of the first child of which it does not say `none`, but that it has not ended.
+
+    :raises ChildProcessError: there is none to wait for.
+    """
+    while True:
+        running = []
+        for pid in _children(job, group):
+            try:
+                found = look(pid, options | os.WNOHANG)
+            except ChildProcessError:  # it has been waited for by its number
+                _owners.pop(pid, None)
+                continue
+            if found is not None and (none is None or found[0]):
+                return found
+            running.append(pid)
+        if not running:
+            raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
+        if options & os.WNOHANG:
+            return none
+        _until_one_ends(running)
+
+
+def _until_one_ends(children: list[int]) -> None:
+    """For a moment at most."""
+    ends, files = select.poll(), []
+    try:
+        for pid in children:
+            with contextlib.suppress(OSError):  # an old kernel, or no more files: then by the moment
+                files.append(os.pidfd_open(pid))
+                ends.register(files[-1], select.POLLIN)
+        ends.poll(_LOOKS_MS)
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _group(pid: int) -> int | None:
+    """That `waitpid` is asked for by this; None: any."""
+    return None if pid == -1 else os.getpgrp() if pid == 0 else -pid
+
+
+def _wait_for(pid: int, options: int) -> tuple[int, int]:
+    job = _job()
+    if job is None or pid > 0:
+        return _waitpid(pid, options)
+    found: tuple[int, int] = _first(job, _group(pid), options, _waitpid, (0, 0))
+    return found
+
+
+def _wait_for_usage(pid: int, options: int) -> tuple[int, int, Any]:
+    job = _job()
+    if job is None or pid > 0:
+        return _wait4(pid, options)
+    found: tuple[int, int, Any] = _first(job, _group(pid), options, _wait4, (0, 0, None))
+    return found if found[2] else _none_ended(options)
+
+
+def _none_ended(options: int) -> tuple[int, int, Any]:
+    """As the kernel says it, with a usage of nothing."""
+    import resource
+
+    return 0, 0, resource.struct_rusage([0] * resource.struct_rusage.n_sequence_fields)
+
+
+def _wait_for_any() -> tuple[int, int]:
+    return _wait_for(-1, 0)
+
+
+def _wait_for_any_usage(options: int) -> tuple[int, int, Any]:
+    return _wait_for_usage(-1, options)
+
+
+def _wait_by_id(kind: int, number: int, options: int, /) -> Any:
+    job = _job()
+    if job is None or kind not in (os.P_ALL, os.P_PGID):
+        return _waitid(kind, number, options)
+    group = None if kind == os.P_ALL else number or os.getpgrp()
+    return _first(job, group, options, lambda pid, with_: _waitid(os.P_PID, pid, with_), None)
+
+
+def _noted(spawn: Callable[..., int]) -> Callable[..., int]:
+    def spawn_noted(*args: Any, **kwargs: Any) -> int:
+        pid = spawn(*args, **kwargs)
+        if job := _job():
+            started(job, pid)
+        return pid
+
+    return spawn_noted
+
+
+def install() -> None:
+    """Replace the functions that wait."""
+    module: Any = os
+    module.wait, module.waitpid, module.waitid = _wait_for_any, _wait_for, _wait_by_id
+    module.wait3, module.wait4 = _wait_for_any_usage, _wait_for_usage
+    module.posix_spawn, module.posix_spawnp = _noted(_spawn), _noted(_spawn_by_path)
+
+
+def enter(job: context.JobContext) -> None:
+    """Nothing to set up."""
+
+
+def leave(job: context.JobContext) -> None:
+    """Who still runs is nobody's."""
+    for pid in _children(job, None):
+        _owners.pop(pid, None)
