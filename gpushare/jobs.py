@@ -226,6 +226,22 @@ def order_for(order: str | None, specs: Sequence[JobSpec]) -> str:
     return order or (PRIORITY if prioritised else FIFO)
 
 
+_LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "srun", "nohup", "time", "env"}
+
+
+def _instead(spec: JobSpec, source: Path) -> str:
+    """What to say in the place of what starts a script by a shell; nothing where it is none."""
+    if spec.args and re.fullmatch(r"python(\d(\.\d+)?)?", source.name):
+        return f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'"
+    if spec.args and re.fullmatch(r"[A-Za-z_]\w*=.*", spec.target):
+        return "; variables of a job are set in a job file, in the table `env`, or for all jobs before gpushare run"
+    if spec.args and source.name in _LAUNCHERS:
+        return (
+            f"; a job is a script of python or '-m module', which runs as one process, without {spec.target}"
+        )
+    return ""
+
+
 def check(spec: JobSpec) -> None:
     """Find what would keep the job from starting.
 
@@ -250,12 +266,11 @@ def check(spec: JobSpec) -> None:
         raise UsageError(f"{spec.target} is a directory; a job is a script or '-m module'")
     if source.exists() and not source.is_file():
         raise UsageError(f"{spec.target} is no regular file, and a script is read from one more than once")
+    hint = _instead(spec, source)
     if not source.is_file():
-        interpreter = re.fullmatch(r"python(\d(\.\d+)?)?", source.name) and spec.args
-        hint = (
-            f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'" if interpreter else ""
-        )
         raise UsageError(f"there is no script {spec.target} in {spec.cwd}{hint}")
+    if hint:
+        raise UsageError(f"{spec.target} is no script{hint}")
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
     except SyntaxError as error:

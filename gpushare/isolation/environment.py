@@ -28,6 +28,14 @@ _READ_AT_LOAD = {
 ALLOCATOR_SETTINGS = frozenset({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
 
 
+def put_back(key: str) -> None:
+    """C code finds the host's value again."""
+    if key in _host_environ:
+        os.putenv(key, _host_environ[key])
+    else:
+        os.unsetenv(key)
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"str expected, not {type(value).__name__}")
@@ -56,10 +64,7 @@ class _Environ(MutableMapping[str, str]):
         del target[_text(key)]
         if _is_kept_from_torch(key, target):
             return
-        if key in _host_environ:
-            os.putenv(key, _host_environ[key])
-        else:
-            os.unsetenv(key)
+        put_back(key)
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._target()))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import locale
+import os
 import resource
 import socket
 import sys
+import time
 import types
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, open_files, switch
+from gpushare.isolation import context, environment, open_files, switch
 from gpushare.isolation.switch import Switch
 
 # What a person calls it, its module, the setter, how to read it.
@@ -23,6 +25,7 @@ _SETTINGS: tuple[tuple[str, Any, str, Any], ...] = (
 )
 _switches: list[Switch] = []
 _set_locale, _set_thresholds = locale.setlocale, gc.set_threshold
+_set_zone = time.tzset
 
 
 def _apply(function: Any, arguments: tuple[Any, ...]) -> None:
@@ -70,6 +73,16 @@ def _setlocale(category: int, value: Any = None) -> str:
 _locales: dict[int, Switch] = {}
 
 
+def _zone() -> str:
+    """That C code has taken from the environment last, by what people tell it by."""
+    return f"{os.environ.get('TZ', '')} {time.strftime('%Z%z')}".strip()
+
+
+def _zone_of_host(_: str) -> None:
+    environment.put_back("TZ")
+    _set_zone()
+
+
 def plain_collector() -> types.ModuleType:
     """The module `gc` for code that sets thresholds for a moment, whichever job is in it: that is no job's wish."""
     plain = types.ModuleType(gc.__name__, gc.__doc__)
@@ -83,6 +96,10 @@ def install() -> None:
         watched = Switch(title, getattr(module, setter), getter)
         _switches.append(watched)
         setattr(module, setter, watched.function())
+    zone = Switch("the time zone", _set_zone, _zone, _zone_of_host)
+    _switches.append(zone)
+    times: Any = time
+    times.tzset = zone.function()
     thresholds = Switch(
         "the thresholds of garbage collection",
         gc.set_threshold,
