@@ -89,7 +89,7 @@ def _check_packages(shared: list[str]) -> None:
 
 
 def _watch_waits(control: Control) -> None:
-    for watch in (interpreter.watch_rests, interpreter.watch_gil_waits):
+    for watch in (interpreter.watch_rests, interpreter.watch_gil_waits, interpreter.watch_streams):
         try:
             watch()
         except library.NativeError as error:

@@ -68,6 +68,7 @@ from gpushare.isolation import (
     threads,
     trace_hooks,
     warning_state,
+    watchdogs,
 )
 from gpushare.isolation.context import JobContext
 
@@ -90,6 +91,7 @@ _PARTS: tuple[Any, ...] = (
     environment,
     exits,
     signals,
+    watchdogs,
     children,
     child_waits,
     programs,

@@ -1,7 +1,7 @@
 """Waits for any child, per job: the kernel knows the process's children only, and would give a job those of another.
 
 A job's are those that it has started by Python's functions (`fork`, `children`). A wait for one that is named is the
-kernel's own.
+kernel's own. And psutil lists a job's only.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import contextlib
 import errno
 import os
 import select
+import types
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from gpushare.isolation import context
+from gpushare.isolation import context, imports
 
 _LOOKS_MS = (
     100  # for children that another thread of the job starts meanwhile, and for those that are only stopped
@@ -139,6 +141,35 @@ def _wait_by_id(kind: int, number: int, options: int, /) -> Any:
     return _first(job, group, options, lambda pid, with_: _waitid(os.P_PID, pid, with_), None)
 
 
+def _filter_psutil(module: types.ModuleType) -> None:
+    """`psutil.Process().children()`, by which programs end what they have started: not what other jobs have."""
+    kind: Any = module.Process
+    original = kind.children
+
+    @wraps(original)
+    def children(self: Any, recursive: bool = False) -> list[Any]:
+        found: list[Any] = original(self, recursive)
+        job = _job()
+        if job is None or self.pid != os.getpid():
+            return found
+        mine = set(_children(job, None))
+        parents: dict[int, int] = {}
+        for child in found if recursive else ():
+            with contextlib.suppress(module.NoSuchProcess):  # it has just ended
+                parents[child.pid] = child.ppid()
+        return [child for child in found if _comes_from(mine, child.pid, parents)]
+
+    kind.children = children
+
+
+def _comes_from(mine: set[int], pid: int, parents: dict[int, int]) -> bool:
+    while pid not in mine:
+        if pid not in parents:
+            return False
+        pid = parents[pid]
+    return True
+
+
 def _noted(spawn: Callable[..., int]) -> Callable[..., int]:
     def spawn_noted(*args: Any, **kwargs: Any) -> int:
         pid = spawn(*args, **kwargs)
@@ -155,6 +186,7 @@ def install() -> None:
     module.wait, module.waitpid, module.waitid = _wait_for_any, _wait_for, _wait_by_id
     module.wait3, module.wait4 = _wait_for_any_usage, _wait_for_usage
     module.posix_spawn, module.posix_spawnp = _noted(_spawn), _noted(_spawn_by_path)
+    imports.when_imported("psutil", _filter_psutil)
 
 
 def enter(job: context.JobContext) -> None:

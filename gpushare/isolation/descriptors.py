@@ -1,4 +1,5 @@
-"""Descriptors 0, 1 and 2 by their numbers: for Python code of a job they are its own streams.
+"""Descriptors 0, 1 and 2 by their numbers, and by names as `/dev/stdout`: for Python code of a job they are its own
+streams.
 
 `os.write(1, ...)`, and `os.dup2(file, 1)` with what is printed afterwards. The host's own descriptors are not a job's
 to close, and those of all jobs are in one process, so nobody closes a range of them.
@@ -13,6 +14,7 @@ from functools import wraps
 from typing import Any
 
 from gpushare.isolation import context
+from gpushare.native import interpreter
 
 _OF_ONE = ("fstat", "fsync", "isatty", "lseek", "read", "ttyname", "write")
 _close, _dup, _dup2, _close_range = os.close, os.dup, os.dup2, os.closerange
@@ -124,9 +126,11 @@ def _note(numbers: Iterable[int]) -> None:
 def enter(job: context.JobContext) -> None:
     """Nobody else closes its streams."""
     _note(job.descriptors)
+    interpreter.streams_of(job.account, job.descriptors)
 
 
 def leave(job: context.JobContext) -> None:
     """They are closed when its last words are out."""
+    interpreter.streams_of(job.account, None)
     for number in job.descriptors[1:]:
         _of_host.pop(number, None)

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import importlib
 import sys
+from collections.abc import Sequence
 
 from gpushare.native.library import NativeError, lib
 
@@ -58,6 +59,23 @@ def watch_gil_waits() -> None:
         raise NativeError(
             f"python {sys.version.split()[0]} waits for its lock where gpushare does not see it"
         )
+
+
+def watch_streams() -> None:
+    """Have files that stand for a standard stream (`/dev/stdout`), where Python opens them for a job, be its own.
+
+    :raises NativeError: this Python opens files in a way that is not known.
+    """
+    if lib().gs_streams_watch() == 0:
+        raise NativeError(
+            f"python {sys.version.split()[0]} opens files where gpushare does not see it: what a script writes to "
+            "/dev/stdout is in the host's log"
+        )
+
+
+def streams_of(account: int, own: Sequence[int] | None) -> None:
+    """These are descriptors 0, 1 and 2 of a job; None: it has ended."""
+    lib().gs_streams_set(account, (ctypes.c_int32 * 3)(*own) if own else None)
 
 
 def watch_locks_of(library: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 24
+API_VERSION = 25
 
 _shim: ctypes.CDLL | None = None
 
@@ -119,6 +119,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_rests_watch": (ctypes.c_int, ()),
     "gs_gil_waits_watch": (ctypes.c_int, ()),
     "gs_rests_watch_locks": (ctypes.c_int, (ctypes.c_char_p,)),
+    "gs_streams_watch": (ctypes.c_int, ()),
+    "gs_streams_set": (None, (_I32, ctypes.POINTER(_I32))),
     "gs_assignments_watch": (
         None,
         (ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.POINTER(_PTR), ctypes.POINTER(_PTR)),

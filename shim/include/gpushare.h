@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 24
+#define GS_API_VERSION 25
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8    // of iterations of a job
@@ -131,6 +131,10 @@ GS_EXPORT int gs_gil_waits_watch(void);
 // file's name. For one that allocates with such a mutex in hand. Returns how many entries of tables
 // it changed.
 GS_EXPORT int gs_rests_watch_locks(const char* library);
+// From now on "/dev/stdout" and its kin, which Python opens for a job, are the job's descriptors 0,
+// 1 and 2, once they are told (null: no longer). Returns how many entries of tables it changed.
+GS_EXPORT int gs_streams_watch(void);
+GS_EXPORT void gs_streams_set(gs_account job, const int32_t own[3]);
 // Setters of attributes that stand in the place of the interpreter's own (`plain`: that of classes,
 // that of modules; `watching`: ours). They hand what scripts assign, whose builtins are not
 // `shared_builtins`, to `decide`, a Python callable of target, name and value (`deleted` for none),

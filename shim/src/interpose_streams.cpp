@@ -1,0 +1,69 @@
+// Files that stand for a standard stream, "/dev/stdout" and its kin: where Python opens one for a
+// job it is the job's, as its descriptors 0, 1 and 2 are (`isolation/descriptors.py`).
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <array>
+#include <atomic>
+#include <string_view>
+
+#include "api.h"
+#include "calls.h"
+#include "runtime.h"
+
+namespace {
+using namespace gpushare;
+
+constexpr int kStreams = 3, kNone = -1;
+constexpr std::array<std::string_view, kStreams> kNames{"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+constexpr std::array<std::string_view, 3> kFolders{"/dev/fd/", "/proc/self/fd/",
+                                                   "/proc/thread-self/fd/"};
+
+// By account; one more than the descriptor, so that nought is none.
+std::atomic<int> descriptors[kAccounts][kStreams];
+
+int stream_named(std::string_view path) {
+  for (int number = 0; number < kStreams; ++number)
+    if (path == kNames[number]) return number;
+  for (std::string_view folder : kFolders) {
+    if (!path.starts_with(folder) || path.size() != folder.size() + 1) continue;
+    int number = path.back() - '0';
+    return number >= 0 && number < kStreams ? number : kNone;
+  }
+  return kNone;
+}
+
+int open_file(const char* path, int flags, ...) {
+  static const auto real =
+      reinterpret_cast<int (*)(const char*, int, ...)>(dlsym(RTLD_DEFAULT, "open64"));
+  va_list more;
+  va_start(more, flags);
+  mode_t mode = va_arg(more, mode_t);  // what is there where none was given is not looked at
+  va_end(more);
+  uint32_t account = active() ? thread_state.account : 0;
+  int number = account && path ? stream_named(path) : kNone;
+  int own = number == kNone ? 0 : descriptors[account][number].load(std::memory_order_relaxed);
+  if (!own) return real(path, flags, mode);
+  char instead[32];
+  snprintf(instead, sizeof instead, "/proc/self/fd/%d", own - 1);
+  return real(instead, flags, mode);
+}
+
+}  // namespace
+
+extern "C" int gs_streams_watch(void) {
+  const Redirection opens[] = {
+      {"open64", reinterpret_cast<void*>(open_file)},
+      {"open", reinterpret_cast<void*>(open_file)},
+  };
+  const char* const callers[] = {"", "libpython3"};
+  return redirect(callers, opens);
+}
+
+extern "C" void gs_streams_set(gs_account job, const int32_t own[3]) {
+  if (!is_job(job)) return;
+  for (int number = 0; number < kStreams; ++number)
+    descriptors[job][number].store(own ? own[number] + 1 : 0, std::memory_order_relaxed);
+}
