@@ -18,6 +18,8 @@ from gpushare.errors import UsageError
 FIFO, FAIR, SRTF, PRIORITY = "fifo", "fair", "srtf", "priority"
 ORDERS = (FIFO, FAIR, SRTF, PRIORITY)
 MOST_PRIORITY = 10**9  # the shim's ranks have 64 bits
+_INTERPRETER = r"python(\d(\.\d+)?)?"
+_LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "srun", "nohup", "time", "env"}
 PROFILE_FORMAT = "gpushare-profile"
 _PROFILE_BEGINS = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % PROFILE_FORMAT.encode())
 
@@ -226,12 +228,9 @@ def order_for(order: str | None, specs: Sequence[JobSpec]) -> str:
     return order or (PRIORITY if prioritised else FIFO)
 
 
-_LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "srun", "nohup", "time", "env"}
-
-
 def _instead(spec: JobSpec, source: Path) -> str:
     """What to say in the place of what starts a script by a shell; nothing where it is none."""
-    if spec.args and re.fullmatch(r"python(\d(\.\d+)?)?", source.name):
+    if spec.args and re.fullmatch(_INTERPRETER, source.name):
         return f"; a job is the script, without {spec.target}: '{shlex.join(spec.args)}'"
     if spec.args and re.fullmatch(r"[A-Za-z_]\w*=.*", spec.target):
         return "; variables of a job are set in a job file, in the table `env`, or for all jobs before gpushare run"
@@ -269,7 +268,7 @@ def check(spec: JobSpec) -> None:
     hint = _instead(spec, source)
     if not source.is_file():
         raise UsageError(f"there is no script {spec.target} in {spec.cwd}{hint}")
-    if hint:
+    if hint and re.fullmatch(_INTERPRETER, source.name):
         raise UsageError(f"{spec.target} is no script{hint}")
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)

@@ -1,6 +1,6 @@
 """What is most worth knowing of a GPU that is there for minutes only, in steps, the most valuable first.
 
-    python3 scripts/gpu_lent.py --out DIR --seconds 280 works                    does it work at all?
+    python3 scripts/gpu_lent.py --out DIR --seconds 300 works                    does it work at all?
     python3 scripts/gpu_lent.py --out DIR --seconds 570 facts pairs alone launch batch corpus
 
 A step begins where enough is left for a figure, and ends when the seconds are over at the latest. All results lie in
@@ -162,10 +162,9 @@ def built(deadline: float) -> bool:
     """The package for the benchmark, as the check leaves it."""
     if (programs.SITE / "gpushare").exists() and programs.SHIM.exists():
         return True
-    rows = list(build.run(min(deadline, time.monotonic() + BUILD_S)))
-    for row in rows:
-        print(f"{row.name}: {row.verdict} {row.why}", flush=True)
-    return rows[0].verdict == "true"
+    shim = next(build.run(min(deadline, time.monotonic() + BUILD_S)))
+    print(f"{shim.name}: {shim.verdict} {shim.why}", flush=True)
+    return shim.verdict == "true"
 
 
 def end_tidily(*_: object) -> None:
@@ -181,13 +180,14 @@ def main() -> int:
     told = []
     with quick_starts.kept_awake():
         for step in (step for step in STEPS if step.name in given.steps):
+            ready = not step.benchmark or built(end)
             left = end - time.monotonic() - ENDS_S
-            if left < step.least_s:
-                became = f"not begun: {max(0, left):.0f} s were left, and it needs {step.least_s:.0f}"
-            elif step.benchmark and not built(end):
+            if not ready:
                 became = "not begun: the shim was not built"
+            elif left < step.least_s:
+                became = f"not begun: {max(0, left):.0f} s were left, and it needs {step.least_s:.0f}"
             else:
-                became = run(step, min(step.most_s, end - time.monotonic() - ENDS_S), results)
+                became = run(step, min(step.most_s, left), results)
             told.append(f"{step.name}: {became}")
     print("\n".join(["==", *told]))
     return 0

@@ -10,20 +10,24 @@ import contextlib
 import errno
 import os
 import select
+import threading
+import time
 import types
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from gpushare.isolation import context, imports
 
-_LOOKS_MS = (
-    100  # for children that another thread of the job starts meanwhile, and for those that are only stopped
-)
+# For children that another thread of the job starts meanwhile, and for those that are only stopped.
+_LOOKS_MS = 100
+_LOOKS_S, _LONGEST_FORK_S = 0.001, 0.5
 
-_owners: dict[
-    int, context.JobContext
-] = {}  # by the child's number, which is another one's once it has been waited for
+# By the child's number, which is another one's once it has been waited for.
+_owners: dict[int, context.JobContext] = {}
+_forking: dict[
+    tuple[context.JobContext, int], float
+] = {}  # since when which thread is about to have one more
 _waitpid, _wait4, _waitid, _spawn, _spawn_by_path = (
     os.waitpid,
     os.wait4,
@@ -31,11 +35,33 @@ _waitpid, _wait4, _waitid, _spawn, _spawn_by_path = (
     os.posix_spawn,
     os.posix_spawnp,
 )
+_close = os.close
 
 
-def started(job: context.JobContext, pid: int) -> None:
-    """This is a child of the job."""
-    _owners[pid] = job
+def noted(job: context.JobContext | None, start: Callable[..., Any], pid_of: Callable[[Any], int]) -> Any:
+    """What `start` returns, whose child is the job's from the first moment, or nobody's. It may fork."""
+    if job is None:
+        result = start()
+        _owners.pop(pid_of(result), None)
+        return result
+    me = job, threading.get_ident()
+    _forking[me] = time.monotonic()
+    try:
+        result = start()
+        if pid := pid_of(result):
+            _owners[pid] = job
+    finally:
+        _forking.pop(me, None)
+    return result
+
+
+def _may_have_more(job: context.JobContext) -> bool:
+    """Whether a thread of the job is in a fork, whose child may have ended before anybody knows of it."""
+    now, me = time.monotonic(), threading.get_ident()
+    return any(
+        who is job and thread != me and now - since < _LONGEST_FORK_S
+        for (who, thread), since in list(_forking.items())
+    )
 
 
 def _job() -> context.JobContext | None:
@@ -70,17 +96,35 @@ def _first(
         for pid in _children(job, group):
             try:
                 found = look(pid, options | os.WNOHANG)
-            except ChildProcessError:  # it has been waited for by its number
-                _owners.pop(pid, None)
+            except ChildProcessError:
+                if _has_been_waited_for(pid):
+                    _forget(job, pid)
                 continue
             if found is not None and (none is None or found[0]):
                 return found
             running.append(pid)
-        if not running:
+        if _may_have_more(job):
+            time.sleep(_LOOKS_S)
+        elif not running:
             raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
-        if options & os.WNOHANG:
+        elif options & os.WNOHANG:
             return none
-        _until_one_ends(running)
+        else:
+            _until_one_ends(running)
+
+
+def _has_been_waited_for(pid: int) -> bool:
+    """Or else it is not what was asked for: it has ended, say, and not stopped."""
+    try:
+        _waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def _forget(job: context.JobContext, pid: int) -> None:
+    if _owners.get(pid) is job:
+        _owners.pop(pid, None)
 
 
 def _until_one_ends(children: list[int]) -> None:
@@ -94,7 +138,7 @@ def _until_one_ends(children: list[int]) -> None:
         ends.poll(_LOOKS_MS)
     finally:
         for file in files:
-            os.close(file)
+            _close(file)
 
 
 def _group(pid: int) -> int | None:
@@ -102,23 +146,37 @@ def _group(pid: int) -> int | None:
     return None if pid == -1 else os.getpgrp() if pid == 0 else -pid
 
 
+def _seen(job: context.JobContext, pid: int, status: int) -> None:
+    """By a wait for it by its number: what has ended is no child any more."""
+    if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+        _forget(job, pid)
+
+
 def _wait_for(pid: int, options: int) -> tuple[int, int]:
     job = _job()
-    if job is None or pid > 0:
+    if job is None:
         return _waitpid(pid, options)
+    if pid > 0:
+        named = _waitpid(pid, options)
+        _seen(job, *named)
+        return named
     found: tuple[int, int] = _first(job, _group(pid), options, _waitpid, (0, 0))
     return found
 
 
 def _wait_for_usage(pid: int, options: int) -> tuple[int, int, Any]:
     job = _job()
-    if job is None or pid > 0:
+    if job is None:
         return _wait4(pid, options)
+    if pid > 0:
+        named = _wait4(pid, options)
+        _seen(job, *named[:2])
+        return named
     found: tuple[int, int, Any] = _first(job, _group(pid), options, _wait4, (0, 0, None))
-    return found if found[2] else _none_ended(options)
+    return found if found[2] else _none_ended()
 
 
-def _none_ended(options: int) -> tuple[int, int, Any]:
+def _none_ended() -> tuple[int, int, Any]:
     """As the kernel says it, with a usage of nothing."""
     import resource
 
@@ -170,12 +228,10 @@ def _comes_from(mine: set[int], pid: int, parents: dict[int, int]) -> bool:
     return True
 
 
-def _noted(spawn: Callable[..., int]) -> Callable[..., int]:
+def _spawns(spawn: Callable[..., int]) -> Callable[..., int]:
     def spawn_noted(*args: Any, **kwargs: Any) -> int:
-        pid = spawn(*args, **kwargs)
-        if job := _job():
-            started(job, pid)
-        return pid
+        job = _job()
+        return int(noted(job, partial(spawn, *args, **kwargs), int)) if job else spawn(*args, **kwargs)
 
     return spawn_noted
 
@@ -185,7 +241,7 @@ def install() -> None:
     module: Any = os
     module.wait, module.waitpid, module.waitid = _wait_for_any, _wait_for, _wait_by_id
     module.wait3, module.wait4 = _wait_for_any_usage, _wait_for_usage
-    module.posix_spawn, module.posix_spawnp = _noted(_spawn), _noted(_spawn_by_path)
+    module.posix_spawn, module.posix_spawnp = _spawns(_spawn), _spawns(_spawn_by_path)
     imports.when_imported("psutil", _filter_psutil)
 
 
@@ -196,4 +252,4 @@ def enter(job: context.JobContext) -> None:
 def leave(job: context.JobContext) -> None:
     """Who still runs is nobody's."""
     for pid in _children(job, None):
-        _owners.pop(pid, None)
+        _forget(job, pid)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import traceback
 from collections.abc import Iterator, MutableSet
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -73,9 +74,7 @@ def _fork_exec(*args: Any) -> int:
     run = _original_fork_exec
     if args[_PREEXEC] is not None:  # runs in the child, so this is a fork like any other
         run = fork.guarded(run, int)
-    pid: int = run(*args)
-    if job:
-        child_waits.started(job, pid)
+    pid: int = child_waits.noted(job, partial(run, *args), int)
     return pid
 
 

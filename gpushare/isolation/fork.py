@@ -14,7 +14,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from multiprocessing import popen_fork, process
 from typing import Any
 
@@ -73,10 +73,8 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
                     job.note(
                         f"{job.name} forked beside a job that can't be stopped: it allocated nothing for 5 s"
                     )
-                result = fork(*args, **kwargs)
+                result = child_waits.noted(job, partial(fork, *args, **kwargs), pid_of)
                 pid = pid_of(result)
-                if pid:
-                    child_waits.started(job, pid)
             at_end.begin()
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there

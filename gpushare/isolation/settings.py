@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import locale
-import os
 import resource
 import socket
 import sys
@@ -74,8 +73,9 @@ _locales: dict[int, Switch] = {}
 
 
 def _zone() -> str:
-    """That C code has taken from the environment last, by what people tell it by."""
-    return f"{os.environ.get('TZ', '')} {time.strftime('%Z%z')}".strip()
+    """That C code has taken from the environment last, as far as Python tells."""
+    hours = [f"{-seconds / 3600:+g} h" for seconds in (time.timezone, time.altzone)]
+    return "/".join(dict.fromkeys(f"{name} {by}" for name, by in zip(time.tzname, hours, strict=True)))
 
 
 def _zone_of_host(_: str) -> None:

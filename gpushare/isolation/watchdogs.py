@@ -1,6 +1,7 @@
 """`faulthandler.dump_traceback_later` per job: the process has one such timer, and what it ends is the process.
 
-In a job it rings in a thread of Python, so not while compiled code keeps the interpreter's lock.
+In a job it rings in a thread of Python, so not while compiled code keeps the interpreter's lock, and ends the job at
+its next bytecode.
 """
 
 from __future__ import annotations

@@ -29,10 +29,8 @@ from gpushare.telemetry.reader import Telemetry
 from gpushare.units import format_bytes
 
 _BUDGET = re.compile(r"the budget is ([0-9.]+) MiB")  # in the shim's words (`refusals.cpp`)
+STOPPED = "the run was stopped by Ctrl-Z before it was complete, so its times may be too long"  # of a profile
 _FEW_BYTES = 8 << 20  # that something keeps of a job that has ended: no news unless the budget is small
-
-
-STOPPED = "the run was stopped by Ctrl-Z before it was complete, so its times may be too long"
 
 
 class RunScreen(Screen, Protocol):
@@ -76,9 +74,8 @@ class Run:
         self.plan = plan
         self.results = [JobResult(j.name, j.command) for j in plan.jobs]
         self.profiles: dict[int, Profile] = {}
-        self.stopped_profiles: set[int] = (
-            set()
-        )  # of jobs that Ctrl-Z may have stopped while they were measured
+        # Of jobs that Ctrl-Z may have stopped while they were measured.
+        self.stopped_profiles: set[int] = set()
         self.host_died = False
         self.culprit: int | None = None  # the job that ended the host, if that is known
         self.device_lost_by: int | None = None  # the job that met the loss first

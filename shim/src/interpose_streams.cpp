@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -24,15 +25,21 @@ constexpr std::array<std::string_view, 3> kFolders{"/dev/fd/", "/proc/self/fd/",
 // By account; one more than the descriptor, so that nought is none.
 std::atomic<int> descriptors[kAccounts][kStreams];
 
+int stream_in(std::string_view folder, std::string_view path) {
+  if (!path.starts_with(folder) || path.size() != folder.size() + 1) return kNone;
+  int number = path.back() - '0';
+  return number >= 0 && number < kStreams ? number : kNone;
+}
+
 int stream_named(std::string_view path) {
   for (int number = 0; number < kStreams; ++number)
     if (path == kNames[number]) return number;
-  for (std::string_view folder : kFolders) {
-    if (!path.starts_with(folder) || path.size() != folder.size() + 1) continue;
-    int number = path.back() - '0';
-    return number >= 0 && number < kStreams ? number : kNone;
-  }
-  return kNone;
+  for (std::string_view folder : kFolders)
+    if (int number = stream_in(folder, path); number != kNone) return number;
+  if (!path.starts_with("/proc/")) return kNone;
+  char by_process[32];
+  int length = snprintf(by_process, sizeof by_process, "/proc/%d/fd/", getpid());
+  return stream_in({by_process, static_cast<size_t>(length)}, path);
 }
 
 int open_file(const char* path, int flags, ...) {

@@ -49,14 +49,17 @@ int main() {
   CHECK(opens("/dev/stdout", out[1]) && opens("/dev/fd/1", out[1]));
   CHECK(opens("/proc/self/fd/2", err[1]) && opens("/dev/stderr", err[1]));
   CHECK(opens("/proc/thread-self/fd/0", in[0], O_RDONLY) && opens("/dev/stdin", in[0], O_RDONLY));
+  std::string by_process = "/proc/" + std::to_string(getpid()) + "/fd/1";
+  CHECK(opens(by_process.c_str(), out[1]));
   std::string by_number = "/proc/self/fd/" + std::to_string(err[1]);
   CHECK(opens(by_number.c_str(), err[1]));
+  umask(0);
   char made[] = "/tmp/gpushare-streams-XXXXXX";
   close(mkstemp(made));
   CHECK(unlink(made) == 0);
   int file = open(made, O_CREAT | O_WRONLY, 0640);
   struct stat told;
-  CHECK(file >= 0 && fstat(file, &told) == 0 && (told.st_mode & 0777 & ~0640) == 0);
+  CHECK(file >= 0 && fstat(file, &told) == 0 && (told.st_mode & 0777) == 0640);
   CHECK(close(file) == 0 && unlink(made) == 0);
   CHECK(open("/dev/stdouts", O_WRONLY) == -1 && open("/dev/fd/", O_WRONLY) == -1);
   pid_t child = fork();

@@ -190,11 +190,13 @@ def test_a_wait_that_goes_on_does_not_spin(tmp_path: Path) -> None:
 
 def test_an_end_of_a_thread_is_waited_for_as_long_as_was_asked(tmp_path: Path) -> None:
     (tmp_path / "joins.py").write_text(
-        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(0.5,))\nthread.start()\n"
+        "import threading, time\nover = threading.Event()\nthread = threading.Thread(target=over.wait)\n"
+        "thread.start()\n"
         "spans = []\nfor limit in (0, -1, 0.25, None, 0, 5):\n    begun = time.monotonic()\n"
+        "    if limit is None:\n        threading.Timer(0.5, over.set).start()\n"
         "    thread.join(limit)\n    spans.append((time.monotonic() - begun, thread.is_alive()))\n"
         "assert [alive for _, alive in spans] == [True] * 3 + [False] * 3, spans\n"
-        "assert 0.25 <= spans[2][0] and 0.1 < spans[3][0] and spans[5][0] < 4, spans\n"
+        "assert 0.25 <= spans[2][0] and 0.4 < spans[3][0] and spans[5][0] < 4, spans\n"
     )
     process = start(tmp_path, "joins.py")
     out, err = process.communicate(timeout=60)

@@ -50,6 +50,12 @@ for wait in (os.wait, lambda: os.waitpid(0, 0), lambda: os.wait4(-1, os.WNOHANG)
         wait()
     except ChildProcessError as error:
         print(error)
+third = child(8)
+os.waitid(os.P_PID, third, os.WEXITED | os.WNOWAIT)
+try:
+    os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WNOHANG)
+except ChildProcessError as error:
+    print(error, os.wait() == (third, 8 << 8))
 long = child(0, 50)
 threading.Timer(0.2, lambda: child(9)).start()
 print(os.waitstatus_to_exitcode(os.waitpid(-1, 0)[1]))
@@ -77,7 +83,8 @@ KILLS = """
 import psutil, subprocess, time
 one = subprocess.Popen(['sleep', '60'])
 two = subprocess.Popen('sleep 50; true', shell=True)
-time.sleep(1)
+while len(psutil.Process().children(recursive=True)) < 3:
+    time.sleep(0.05)
 print(sorted(child.name() for child in psutil.Process().children()))
 all = psutil.Process().children(recursive=True)
 print(sorted(child.name() for child in all))

@@ -50,6 +50,51 @@ def test_jobs_keep_each_other_out(gpushare: Run, plain: Run, tmp_path: Path) -> 
     assert (tmp_path / "logs" / "again.out").read_text() == plain("again.py").stdout
 
 
+UPGRADES = """
+import fcntl, pathlib, time
+one, two = open('both', 'w+'), open('both', 'w+')
+fcntl.lockf(one, fcntl.LOCK_SH, 10)
+fcntl.lockf(two, fcntl.LOCK_EX)  # of more than the other one has
+pathlib.Path('upgraded').touch()
+while not pathlib.Path('looked').exists():
+    time.sleep(0.01)
+"""
+LOOKS = """
+import fcntl, pathlib, time
+while not pathlib.Path('upgraded').exists():
+    time.sleep(0.01)
+file = open('both', 'r+')
+for kind, start in ((fcntl.LOCK_SH, 0), (fcntl.LOCK_EX, 50)):
+    try:
+        fcntl.lockf(file, kind | fcntl.LOCK_NB, 5, start)
+        print('had')
+    except BlockingIOError:
+        print('in the way')
+pathlib.Path('looked').touch()
+"""
+
+
+def test_what_a_job_has_by_two_open_files_it_has(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "upgrades.py").write_text(UPGRADES)
+    (tmp_path / "looks.py").write_text(LOOKS)
+    done = gpushare("run", "upgrades.py", "looks.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "logs" / "looks.out").read_text() == "in the way\nin the way\n"
+
+
+def test_locks_end_with_their_job(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text(
+        "import fcntl, os\nfcntl.lockf(os.open('guard', os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)\n"
+        "os.lockf(os.open('by_os', os.O_RDWR | os.O_CREAT), os.F_LOCK, 0)\nprint('in')\n"
+    )
+    done = gpushare("run", "leaves.py", "leaves.py", "leaves.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if line.endswith("| in")] == [
+        line for line in done.stdout.splitlines() if " | " in line
+    ]
+    assert done.stdout.count("| in") == 3
+
+
 def test_a_lock_of_one_job_is_in_the_way_of_another(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "keeps.py").write_text(
         "import fcntl, pathlib, time\nfile = open('own', 'w+')\nfcntl.lockf(file, fcntl.LOCK_SH, 4)\n"

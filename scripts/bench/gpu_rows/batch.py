@@ -86,7 +86,8 @@ def measure(bench: Bench, workload: str, guess: int, row: Row) -> None:
         return fits
 
     def known(figure: str, fitting: int) -> None:
-        row.figures[figure] = max(int(row.figures.get(figure, 0)), fitting)
+        if fitting:
+            row.figures[figure] = max(int(row.figures.get(figure, 0)), fitting)
 
     one = Search(alone).to(guess, grain)
     row.figures |= {"budget_bytes": budget, "largest_alone": one.fitting}
