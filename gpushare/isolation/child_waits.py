@@ -64,10 +64,6 @@ def _may_have_more(job: context.JobContext) -> bool:
     )
 
 
-def _job() -> context.JobContext | None:
-    return context.current() if context.in_host() else None
-
-
 def _children(job: context.JobContext, group: int | None) -> list[int]:
     """Of a group of processes, if not of any."""
     mine = [pid for pid, owner in list(_owners.items()) if owner is job]
@@ -153,7 +149,7 @@ def _seen(job: context.JobContext, pid: int, status: int) -> None:
 
 
 def _wait_for(pid: int, options: int) -> tuple[int, int]:
-    job = _job()
+    job = context.job_in_host()
     if job is None:
         return _waitpid(pid, options)
     if pid > 0:
@@ -165,7 +161,7 @@ def _wait_for(pid: int, options: int) -> tuple[int, int]:
 
 
 def _wait_for_usage(pid: int, options: int) -> tuple[int, int, Any]:
-    job = _job()
+    job = context.job_in_host()
     if job is None:
         return _wait4(pid, options)
     if pid > 0:
@@ -192,7 +188,7 @@ def _wait_for_any_usage(options: int) -> tuple[int, int, Any]:
 
 
 def _wait_by_id(kind: int, number: int, options: int, /) -> Any:
-    job = _job()
+    job = context.job_in_host()
     if job is None or kind not in (os.P_ALL, os.P_PGID):
         return _waitid(kind, number, options)
     group = None if kind == os.P_ALL else number or os.getpgrp()
@@ -207,7 +203,7 @@ def _filter_psutil(module: types.ModuleType) -> None:
     @wraps(original)
     def children(self: Any, recursive: bool = False) -> list[Any]:
         found: list[Any] = original(self, recursive)
-        job = _job()
+        job = context.job_in_host()
         if job is None or self.pid != os.getpid():
             return found
         mine = set(_children(job, None))
@@ -230,7 +226,7 @@ def _comes_from(mine: set[int], pid: int, parents: dict[int, int]) -> bool:
 
 def _spawns(spawn: Callable[..., int]) -> Callable[..., int]:
     def spawn_noted(*args: Any, **kwargs: Any) -> int:
-        job = _job()
+        job = context.job_in_host()
         return int(noted(job, partial(spawn, *args, **kwargs), int)) if job else spawn(*args, **kwargs)
 
     return spawn_noted

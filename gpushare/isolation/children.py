@@ -56,7 +56,7 @@ class _Numbers:
 
 
 def _fork_exec(*args: Any) -> int:
-    job = context.current() if context.in_host() else None
+    job = context.job_in_host()
     if job and any(_SERVICE in os.fsencode(word) for word in args[0]):
         job = None
     if job:

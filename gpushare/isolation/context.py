@@ -68,3 +68,8 @@ def count_shared_import(delta: int) -> None:
 def in_host() -> bool:
     """False in a forked child, where there is nobody to share with."""
     return os.getpid() == _host_pid
+
+
+def job_in_host() -> JobContext | None:
+    """The calling thread's job, where it shares the process; None in a forked child, too."""
+    return current() if in_host() else None

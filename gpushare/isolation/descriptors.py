@@ -23,10 +23,6 @@ _fstat = os.fstat
 _of_host: dict[int, tuple[int, int]] = {}  # and of which file each was
 
 
-def _job() -> context.JobContext | None:
-    return context.current() if context.in_host() else None
-
-
 def _own(job: context.JobContext, descriptor: Any) -> Any:
     """The descriptor that the job has there."""
     return job.descriptors[descriptor] if descriptor in (0, 1, 2) else descriptor
@@ -55,7 +51,7 @@ def _file_of(descriptor: int) -> tuple[int, int] | None:
 def _of_one(call: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(call)
     def mapped(descriptor: Any, *args: Any) -> Any:
-        job = _job()
+        job = context.job_in_host()
         return call(descriptor if job is None else _own(job, descriptor), *args)
 
     return mapped
@@ -63,7 +59,7 @@ def _of_one(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @wraps(_close)
 def _close_own(fd: int) -> None:
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         _close(fd)
         return
     own, is_stream = _writable(job, fd)
@@ -79,13 +75,13 @@ def _close_own(fd: int) -> None:
 
 @wraps(_dup)
 def _dup_own(fd: int, /) -> int:
-    job = _job()
+    job = context.job_in_host()
     return _dup(fd if job is None else _own(job, fd))
 
 
 @wraps(_dup2)
 def _dup2_own(fd: int, fd2: int, inheritable: bool = True) -> int:
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         return _dup2(fd, fd2, inheritable)
     own, is_stream = _writable(job, fd2)
     _dup2(_own(job, fd), own, inheritable and not is_stream)
@@ -94,7 +90,7 @@ def _dup2_own(fd: int, fd2: int, inheritable: bool = True) -> int:
 
 @wraps(_close_range)
 def _close_range_own(fd_low: int, fd_high: int, /) -> None:
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         _close_range(fd_low, fd_high)
     else:
         job.note(
@@ -104,7 +100,7 @@ def _close_range_own(fd_low: int, fd_high: int, /) -> None:
 
 @wraps(_terminal_size)
 def _terminal_size_own(fd: int = 1, /) -> os.terminal_size:
-    job = _job()
+    job = context.job_in_host()
     return _terminal_size(fd if job is None else _own(job, fd))
 
 

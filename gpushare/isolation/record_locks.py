@@ -32,7 +32,7 @@ _asked: dict[_File, dict[int, context.JobContext]] = {}
 def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> None:
     """As `fcntl.lockf`, for the calling job. It waits as a sleep does, so that the job's memory is not in the way."""
     plainly = partial(_lockf, fd, cmd, len, start, whence)
-    job = context.current() if context.in_host() else None
+    job = context.job_in_host()
     kind = _KINDS.get(cmd & ~fcntl.LOCK_NB) if isinstance(cmd, int) else None
     if job is None or kind is None:
         plainly()
@@ -124,7 +124,7 @@ def _nobody_else_has_one(number: int, wanted: bytes) -> bool:
 
 def _lockf_of_os(fd: int, command: int, length: int, /) -> None:
     """As `os.lockf`, whose lock begins where the file is."""
-    if command in _OF_OS and context.current() and context.in_host():
+    if command in _OF_OS and context.job_in_host():
         lockf(fd, _OF_OS[command], length, 0, os.SEEK_CUR)
     else:
         _os_lockf(fd, command, length)

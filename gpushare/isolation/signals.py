@@ -26,13 +26,9 @@ _interrupt: Any = _thread.interrupt_main
 _kill_group, _set_wakeup_fd = os.killpg, signal.set_wakeup_fd
 
 
-def _job() -> context.JobContext | None:
-    return context.current() if context.in_host() else None
-
-
 def set_handler(number: int, handler: Any) -> Any:
     """As `signal.signal`, for the calling job."""
-    job = _job()
+    job = context.job_in_host()
     if job is None:
         return _signal(number, handler)
     if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
@@ -49,12 +45,12 @@ def set_handler(number: int, handler: Any) -> Any:
 
 def get_handler(number: int) -> Any:
     """As `signal.getsignal`, for the calling job."""
-    job = _job()
+    job = context.job_in_host()
     return _getsignal(number) if job is None else handler_of(job, number)
 
 
 def _send(pid: int, number: int) -> None:
-    job = _job()
+    job = context.job_in_host()
     if job is None or pid not in (os.getpid(), 0, -os.getpgrp()) or number == 0:
         _kill(pid, number)
     elif number == signal.SIGKILL:
@@ -67,7 +63,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _send_group(group: int, number: int) -> None:
-    if _job() and group in (0, os.getpgrp()):  # that of the host, which all jobs share
+    if context.job_in_host() and group in (0, os.getpgrp()):  # that of the host, which all jobs share
         _send(os.getpid(), number)
     else:
         _kill_group(group, number)
@@ -78,7 +74,7 @@ def _raise(number: int) -> None:
 
 
 def _send_to_thread(thread: int, number: int) -> None:
-    job = _job()
+    job = context.job_in_host()
     mine = {job.thread_ident, *(t.ident for t in list(job.threads.values()))} if job else set()
     if thread in mine and number != 0:
         _send(os.getpid(), number)
@@ -87,14 +83,14 @@ def _send_to_thread(thread: int, number: int) -> None:
 
 
 def _interrupt_main(number: int = signal.SIGINT, /) -> None:
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         _interrupt(number)
     elif has_handler(job, number):  # else it does nothing, also under plain python
         _send(os.getpid(), number)
 
 
 def _arm(which: int, seconds: float, interval: float = 0.0) -> Times:
-    job = _job()
+    job = context.job_in_host()
     if job is None:
         return _setitimer(which, seconds, interval)
     if which != signal.ITIMER_REAL:
@@ -117,18 +113,18 @@ def _ring(job: context.JobContext) -> None:
 
 
 def _set_alarm(seconds: int) -> int:
-    return _alarm(seconds) if _job() is None else round(_arm(signal.ITIMER_REAL, seconds)[0])
+    return _alarm(seconds) if context.job_in_host() is None else round(_arm(signal.ITIMER_REAL, seconds)[0])
 
 
 def _get_timer(which: int) -> Times:
-    job = _job()
+    job = context.job_in_host()
     if job is None or which != signal.ITIMER_REAL:
         return _getitimer(which)
     return table_of(job).alarm.left()
 
 
 def _until_handled() -> None:
-    job = _job()
+    job = context.job_in_host()
     if job is None:
         return _pause()
     table = table_of(job)
@@ -138,7 +134,7 @@ def _until_handled() -> None:
 
 
 def _wakeup_fd(descriptor: int, **options: Any) -> int:
-    return _set_wakeup_fd(descriptor, **options) if _job() is None else -1
+    return _set_wakeup_fd(descriptor, **options) if context.job_in_host() is None else -1
 
 
 def _after_fork_in_child() -> None:

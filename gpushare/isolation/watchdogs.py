@@ -25,13 +25,9 @@ _later, _cancel, _dump, _write = (
 _alarms: PerJob[Alarm] = PerJob(Alarm(), Alarm)
 
 
-def _job() -> context.JobContext | None:
-    return context.current() if context.in_host() else None
-
-
 def dump_later(timeout: float, repeat: bool = False, file: Any = None, exit: bool = False) -> None:
     """As `faulthandler.dump_traceback_later`, for the calling job."""
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         _later(timeout, repeat, sys.stderr if file is None else file, exit)
         return
     if timeout <= 0:
@@ -52,7 +48,7 @@ def dump_later(timeout: float, repeat: bool = False, file: Any = None, exit: boo
 
 def cancel() -> None:
     """As `faulthandler.cancel_dump_traceback_later`, for the calling job."""
-    if (job := _job()) is None:
+    if (job := context.job_in_host()) is None:
         _cancel()
     else:
         _disarm(job)

@@ -126,3 +126,20 @@ def test_a_profile_that_is_not_kept_is_told(
     assert found == PROFILE and store.find(spec, "cpu") is None
     told = f"gpushare: the profile is not kept: train ended as {status} after it was measured: why\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_profile_that_was_complete_after_a_stop_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(run: Run) -> None:
+        run.results[0].status = "ok"
+        run._signals.stopped_s = 3.0
+        run._profiled(0, {})
+
+    monkeypatch.setattr(Profile, "from_host", lambda *_: PROFILE)
+    monkeypatch.setattr(Run, "execute", execute)
+    Path("train.py").write_text("")
+    spec = parse_job("train.py")
+    found, _ = measure(spec, devices.choose("cpu"), 64 * MIB)
+    assert found is not None and store.find(spec, "cpu") is None
+    assert "the profile is not kept: the run was stopped by Ctrl-Z" in capsys.readouterr().err

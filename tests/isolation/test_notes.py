@@ -227,3 +227,19 @@ def test_what_torchs_compiler_sets_is_no_jobs_wish(gpushare: Run, tmp_path: Path
             done.stderr
         )
         assert "recursion limit" not in done.stderr
+
+
+def test_a_time_zone_that_jobs_differ_in_is_named(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "sets.py").write_text(
+        MEET + "import os\nmeet('b')\nos.environ['TZ'] = 'Asia/Tokyo'\ntime.tzset()\nprint(time.tzname[0])\n"
+        "pathlib.Path('set').touch()\n"
+    )
+    (tmp_path / "other.py").write_text(
+        MEET + "before = time.timezone\nmeet('a')\nmeet('set')\n"
+        "while time.timezone != before: time.sleep(0.005)\nprint('back')\n"
+    )
+    done = gpushare("run", "sets.py a", "other.py b")
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "the time zone" in line]
+    assert len(told) == 1 and "sets sets the time zone to JST +9 h" in told[0], done.stderr
+    assert "sets | JST" in done.stdout and "other | back" in done.stdout
