@@ -18,6 +18,7 @@ from gpushare.launcher import devices, trace
 from gpushare.launcher.devices import Device
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.plan import RunPlan
+from gpushare.launcher.results import JOB_FAILED
 from gpushare.launcher.run import STOPPED, Run
 from gpushare.profiles import Profile, store
 from gpushare.profiles.store import ProfileError
@@ -63,7 +64,7 @@ def profile(
         common.say(why_none(work))
         return work.exit_code or GpushareError.exit_code
     _show(found, as_json)
-    return work.exit_code
+    return work.exit_code or (JOB_FAILED if work.incomplete else 0)
 
 
 def _options_behind(args: Sequence[str]) -> str | None:

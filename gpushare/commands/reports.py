@@ -29,18 +29,18 @@ def conclude(
     interrupts: Interrupts,
     *,
     waits: bool,
-) -> None:
+) -> bool:
     """All of it, for a run and its restarts. `waits`: who waited for whom, too.
 
     :param interrupts: entered. Only what is learned of pairs of jobs is given up for them.
+    :return: whether all files that were asked for are whole, those that were written while the jobs ran among them.
     """
     console = Console()
     for each in runs:
         _keep_profiles(each)
-    _tell(runs, console, summary_file)
-    if waits:
-        _explain(runs, console)
-    _learn(runs, summary_file, interrupts)
+    whole = [_tell(runs, console, summary_file), not waits or _explain(runs, console)]
+    whole.append(_learn(runs, summary_file, interrupts))
+    return all(whole) and not any(work.incomplete for work in runs)
 
 
 def _keep_profiles(work: Run) -> None:
@@ -57,43 +57,54 @@ def _keep_profiles(work: Run) -> None:
                 common.say(f"the profile of {result.name} is not kept: {error}")
 
 
-def _tell(runs: Sequence[Run], console: Console, summary_file: Path | None) -> None:
-    """Print the summary of each host, and write them all to the file: restarts under `restarts` of the first."""
+def _tell(runs: Sequence[Run], console: Console, summary_file: Path | None) -> bool:
+    """Print the summary of each host, and write them all to the file: restarts under `restarts` of the first.
+
+    :return: whether they are there.
+    """
     summaries = [_summary(work) for work in runs]
-    _write(summaries, summary_file)
+    written = _write(summaries, summary_file)
     for number, summary in enumerate(summaries):
         title = f"restart {number}\n" if number else ""
         common.to_stdout(partial(_show, title, summary, console), "the summary")
+    return written
 
 
-def _learn(runs: Sequence[Run], summary_file: Path | None, interrupts: Interrupts) -> None:
-    """Keep what the runs have shown of pairs of jobs, and add it to the file. Ctrl-C loses no more than that."""
+def _learn(runs: Sequence[Run], summary_file: Path | None, interrupts: Interrupts) -> bool:
+    """Keep what the runs have shown of pairs of jobs, and add it to the file. Ctrl-C loses no more than that.
+
+    :return: whether the file is whole, if it was written anew.
+    """
     try:
         with interrupts.let_through():
             factors = [contention.learn_from(work) for work in runs]
     except (KeyboardInterrupt, SimulationStuck, NativeError) as error:
         common.say(f"nothing was learned of the jobs as a pair: {str(error) or 'interrupted'}")
-        return
-    if any(factors):
-        summaries = [_summary(work) for work in runs]
-        for summary, factor in zip(summaries, factors, strict=True):
-            summary["pair_factor"] = factor
-        _write(summaries, summary_file)
+        return True
+    if not any(factors):
+        return True
+    summaries = [_summary(work) for work in runs]
+    for summary, factor in zip(summaries, factors, strict=True):
+        summary["pair_factor"] = factor
+    return _write(summaries, summary_file)
 
 
-def _write(summaries: Sequence[dict[str, Any]], path: Path | None) -> None:
+def _write(summaries: Sequence[dict[str, Any]], path: Path | None) -> bool:
     first, *later = summaries
     if path is None:
-        return
+        return True
     text = json.dumps({**first, "restarts": later} if later else first, indent=2) + "\n"
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         common.say(f"the summary was not written: {error}")
+        return False
+    return True
 
 
-def _explain(runs: Sequence[Run], console: Console) -> None:
-    """Print who waited for whom in each host, and write each wait beside its logs."""
+def _explain(runs: Sequence[Run], console: Console) -> bool:
+    """Print who waited for whom in each host, and write each wait beside its logs: whether all are."""
+    written = True
     for work in runs:
         waits, names = work.waits(), [result.name for result in work.results]
         common.to_stdout(partial(render_waits, waits, names, console), "the waits")
@@ -103,6 +114,8 @@ def _explain(runs: Sequence[Run], console: Console) -> None:
             common.say(f"each wait is in {path}")
         except OSError as error:
             common.say(f"the waits were not written: {error}")
+            written = False
+    return written
 
 
 def _show(title: str, summary: dict[str, Any], console: Console) -> None:

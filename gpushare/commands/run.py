@@ -92,9 +92,9 @@ def run(
 
     A JOB is a script or a quoted command line: train.py, "train.py --lr 0.1", "-m package.train".
 
-    Exit code: 0 all jobs succeeded, 1 a job failed, 2 nothing was started, 3 a job was refused because the
-    budget is too small for it, 4 the host process died (with --restart: and a job was lost), 128+N signal N asked all
-    jobs to end (130 Ctrl-C, 143 SIGTERM).
+    Exit code: 0 all jobs succeeded, 1 a job failed or a file could not be written, 2 nothing was started, 3 a job was
+    refused because the budget is too small for it, 4 the host process died (with --restart: and a job was lost), 128+N
+    signal N asked all jobs to end (130 Ctrl-C, 143 SIGTERM).
     """
     common.check_platform()
     on = devices.choose(device)
@@ -131,9 +131,9 @@ def run(
         runs = restart.execute(work, again, meanwhile=_load_reports)
         if failure := runs[0].failure:
             raise UsageError(f"the host could not start: {failure}")
-        _load_reports().conclude(runs, summary_file, interrupts, waits=explain)
+        whole = _load_reports().conclude(runs, summary_file, interrupts, waits=explain)
         common.say(f"logs are in {logs.directory}")
-    return restart.exit_code(runs)
+    return restart.exit_code(runs, whole=whole)
 
 
 def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:

@@ -122,7 +122,9 @@ def _flush_log(control: Control) -> None:
     try:
         shim.log_flush()
     except library.NativeError as error:
-        control.send("note", message=f"a log that the host writes (--trace, --explain) ends early: {error}")
+        control.send(
+            "log_ended", message=f"a log that the host writes (--trace, --explain) ends early: {error}"
+        )
 
 
 def _start_jobs(start: dict[str, Any], control: Control) -> tuple[SchedulerThread, list[Any]]:

@@ -96,6 +96,11 @@ class Logs:
         except OSError as error:
             raise _no_logs(directory, error) from None
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether something that a job wrote is not there."""
+        return bool(self._failed)
+
     def write(self, name: str, stream: str, data: bytes) -> str | None:
         """Append; what went wrong, once per file, if the disk does not take it."""
         path = self.directory / f"{name}.{stream}"

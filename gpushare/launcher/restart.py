@@ -64,14 +64,19 @@ def execute(
     return runs
 
 
-def exit_code(runs: Sequence[Run]) -> int:
-    """Of the whole command: a job that ended a host and was left out has failed, one that was lost was not replaced."""
+def exit_code(runs: Sequence[Run], *, whole: bool) -> int:
+    """Of the whole command: a job that ended a host and was left out has failed, one that was lost was not replaced.
+
+    :param whole: every file that was asked for is. Who goes by the exit code would not learn of it otherwise.
+    """
     if len(runs) == 1:
-        return runs[0].exit_code
-    ended = last_results(runs)
-    lost = any(result.status == "lost" for result in ended)
-    ended_by = next((run.ended_by for run in runs if run.ended_by), None)
-    return results.exit_code(ended, ended_by=ended_by, host_died=lost)
+        code = runs[0].exit_code
+    else:
+        ended = last_results(runs)
+        lost = any(result.status == "lost" for result in ended)
+        ended_by = next((run.ended_by for run in runs if run.ended_by), None)
+        code = results.exit_code(ended, ended_by=ended_by, host_died=lost)
+    return code or (results.OK if whole else results.JOB_FAILED)
 
 
 def last_results(runs: Sequence[Run]) -> list[JobResult]:

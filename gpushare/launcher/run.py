@@ -85,6 +85,7 @@ class Run:
         self.failure: str | None = None  # why the host could not start
         self.duration_s = 0.0
         self.keys = [store.key_for(job, plan.device.kind) for job in plan.jobs]  # of their profiles
+        self._log_ended = False
         self._logs = logs
         self._screen = screen
         self._trace = trace
@@ -105,6 +106,11 @@ class Run:
     def stopped_s(self) -> float:
         """For how long Ctrl-Z has stopped the run, in all."""
         return self._signals.stopped_s
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a log of the jobs, or of their allocations or waits, could not be written to its end."""
+        return self._log_ended or self._logs.incomplete
 
     @property
     def exit_code(self) -> int:
@@ -204,6 +210,9 @@ class Run:
                 self.failure = message["message"]
                 done = True
             elif event == "note":
+                self._screen.note(message["message"])
+            elif event == "log_ended":
+                self._log_ended = True
                 self._screen.note(message["message"])
             elif event == "budget":
                 self._budget.answered(message)

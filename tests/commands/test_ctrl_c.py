@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +57,22 @@ def test_ignored_it_stays_ignored() -> None:
 def test_the_summary_is_told_and_written_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    @dataclass
+    class Done:
+        incomplete: bool = False
+
     def summary(work: Any) -> dict[str, Any]:
         signal.raise_signal(signal.SIGINT)
-        return {"of": work}
+        return {"of": "a run", "incomplete": work.incomplete}
 
     monkeypatch.setattr(reports, "_keep_profiles", lambda work: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(reports, "_summary", summary)
     monkeypatch.setattr(reports, "render_summary", lambda summary, console: print(summary))
     monkeypatch.setattr(contention, "learn_from", lambda work: pytest.fail("it was interrupted before"))
     file: Path = tmp_path / "s.json"
-    runs: Any = ["a run"]
+    runs: Any = [Done()]
     with Interrupts() as interrupts:
-        reports.conclude(runs, file, interrupts, waits=False)
+        assert reports.conclude(runs, file, interrupts, waits=False)
     out, err = capsys.readouterr()
     assert "a run" in out and "a run" in file.read_text()
     assert err == "gpushare: nothing was learned of the jobs as a pair: interrupted\n"

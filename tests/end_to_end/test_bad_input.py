@@ -183,19 +183,45 @@ while not pathlib.Path("over").exists():
 """
 
 
-def limited_files(*arguments: str, folder: Path, most: int) -> subprocess.CompletedProcess[str]:
+STEPS = """
+weight = torch.ones(100, requires_grad=True)
+for _ in range(50):
+    weight.sum().backward()
+"""
+
+
+def limited_files(
+    *arguments: str, folder: Path, most: int, command: str = "run"
+) -> subprocess.CompletedProcess[str]:
     """The console script where no file may grow beyond `most` bytes: a disk that is full from there on."""
-    return limited([*console(), "run", *arguments], folder, resource.RLIMIT_FSIZE, (most, most))
+    return limited([*console(), command, *arguments], folder, resource.RLIMIT_FSIZE, (most, most))
 
 
 def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "talks.py").write_text("for i in range(200_000):\n    print('x' * 99)\n")
     most = 16 << 20
     done = limited_files("talks.py", "--log-dir", "logs", folder=tmp_path, most=most)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr  # as plain python's, whose `print` fails there
     assert done.stderr.count("is incomplete from here on: File too large") == 1
     assert (tmp_path / "logs" / "talks.out").stat().st_size == most
     assert done.stdout.count("talks | x") == 200_000
+
+
+def test_a_summary_that_can_t_be_written_is_in_the_exit_code(gpushare: Run, tmp_path: Path) -> None:
+    done = gpushare("run", "train.py 20", "--summary", "/dev/full")
+    assert "the summary was not written: [Errno 28] No space left on device" in done.stderr
+    assert done.returncode == 1 and re.search(r"train +ok", done.stdout)
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_so_is_a_trace_that_ends_early(command: str, tmp_path: Path) -> None:
+    most = 9 << 20  # what the host tells of itself takes nearly that
+    (tmp_path / "many.py").write_text(
+        f"import torch\nfor _ in range({most} // 40):\n    torch.empty(10)\n" + STEPS
+    )
+    done = limited_files("--trace", "t.log", "many.py", folder=tmp_path, most=most, command=command)
+    assert "a log that the host writes (--trace, --explain) ends early" in done.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_a_limit_below_what_a_run_itself_needs_is_told(tmp_path: Path) -> None:
