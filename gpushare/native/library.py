@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 25
+API_VERSION = 26
 
 _shim: ctypes.CDLL | None = None
 

@@ -18,14 +18,15 @@ class Needs:
         return doors.curve_version(account) is not None
 
     def __call__(self, account: int) -> Need:
-        """Before its profile, what the job holds now."""
+        """Before its profile, what the job holds now, or will when it is back, if it was copied out."""
         known = self._known.get(account)
         if known and known[0] == doors.curve_version(account):
             return known[1]
         curve = doors.curve_get(account)
         if curve is None:
-            held_bytes = usage.memory(account).held_bytes
-            return Need(held_bytes, held_bytes)
+            memory = usage.memory(account)
+            keeps_bytes = memory.held_bytes + memory.copied_out_bytes
+            return Need(keeps_bytes, keeps_bytes)
         need = Need.of_curve(curve.held_bytes, curve.residue_bytes)
         self._known[account] = curve.version, need
         return need

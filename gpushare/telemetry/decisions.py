@@ -23,6 +23,7 @@ REASONS = (
     ("fork", "another job started a process"),
     ("overrun", "another job needed more than it claimed"),
     ("set-aside", "fewer jobs at once did more: it waited until another one ended, or for its turn"),
+    ("copied-out", "its memory had been copied out for others, and had no room to come back"),
     (
         "queued",
         "before it began: by its saved profile it did not fit beside jobs that had begun, or fewer were faster",

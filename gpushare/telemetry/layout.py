@@ -110,6 +110,7 @@ SLOT = [
     "waited_fork_ns",
     "waited_overrun_ns",
     "waited_set_aside_ns",
+    "waited_copied_out_ns",
 ]
 STATES = (
     "starting",

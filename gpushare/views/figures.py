@@ -51,8 +51,8 @@ Of a job:
   the one that was planned last; `shift_error_s`: how far these are from each other.
 - `door_wait_s`: what it waited at doors. `memory_wait_s`, `memory_waits`: what it waited for memory within
   iterations, and how often. `waited_s`: both by reason: `behind`, `turn`, `shift`, `claims`, `memory-first`,
-  `measured`, `residues`, `fork`, `overrun`, `set-aside` (`telemetry/decisions.py` has their meaning); and `queued`,
-  before it began, which is not in `duration_s`. `longest_wait_s`: the longest of all these.
+  `measured`, `residues`, `fork`, `overrun`, `set-aside`, `copied-out` (`telemetry/decisions.py` has their meaning);
+  and `queued`, before it began, which is not in `duration_s`. `longest_wait_s`: the longest of all these.
 - `waits_forecast`: of how many waits the length was forecast: those for a planned start, with `--explain` all that
   curves could forecast. `forecast_error_s`: by how much that was wrong, on the mean.
 - `longest_wake_s`: the longest time from a grant to its thread running with the GIL.

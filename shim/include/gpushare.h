@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 25
+#define GS_API_VERSION 26
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8    // of iterations of a job
@@ -62,6 +62,7 @@ typedef struct gs_memory {
   uint64_t blocks, blocks_peak, allocations, frees;
   uint64_t held_bytes, held_peak_bytes, charged_bytes, returned_bytes;  // pages
   uint64_t refusals;                                                    // out of memory
+  uint64_t copied_out_bytes;  // pages that are to come back; not in held_bytes
 } gs_memory;
 
 // A piece of what an account holds: a block, or bytes between blocks.

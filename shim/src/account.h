@@ -110,10 +110,11 @@ struct Account {
   bool started_process = false;               // in the open iteration, or waits for its turn to
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never
-  uint32_t woken = 0;                         // threads that found its memory away
-  uint64_t stranded_since_ns = 0;             // without room for what was copied out; 0: it has
-  bool abandoned = false;                     // for that; its threads wait for ever
-  uint64_t blocks_seen = 0, moved_ns = 0;     // when it last made or freed a block, or waited here
+  uint64_t goes_on_until_ns = 0;           // past one that it was to leave for, since it could not
+  uint32_t woken = 0;                      // threads that found its memory away
+  uint64_t stranded_since_ns = 0;          // without room for what was copied out; 0: it has
+  bool abandoned = false;                  // for that; its threads wait for ever
+  uint64_t blocks_seen = 0, moved_ns = 0;  // when it last made or freed a block, or waited here
   uint64_t computed_ns = 0;  // when it was last seen to compute in no iteration, with memory
   PageUsage pages;
   uint64_t limit = UINT64_MAX;      // pages that it may hold

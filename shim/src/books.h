@@ -64,6 +64,7 @@ class Books {
   uint64_t quantum_ns_ = 0;
   uint64_t split_ = Segments::kNone;
   uint64_t aside_ = 0;
+  bool any_passed_ = false;  // when that was last looked for (passing.cpp)
   uint64_t openings_ = 0;
   uint64_t moment_ = 1;                // until the next one, who has a place does not change
   std::atomic<uint32_t> sleepers_{0};  // threads that wait here

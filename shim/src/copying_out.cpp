@@ -67,18 +67,33 @@ bool Judge::helps(const Waiter& w, uint64_t all, bool only_for_room) const {
                           std::ranges::any_of(door_waiters_, helped));
 }
 
-// The waiter to copy out: of those at doors the job that began last, else in an iteration one that
-// holds more than it claimed, else the last to ask.
+// Whether `b` goes before `a` by the order, or began before it where that has none of the two
+// first.
+bool Judge::goes_after(const Account& a, const Account& b) const {
+  int order = compare(a, b);
+  return order == 0 ? a.id > b.id : order > 0;
+}
+
+// Of two that wait for memory, of which `w` asked later. One that holds more than it claimed is to
+// leave first. Who leaves in an iteration is back soon, so it may be who asked last, which is
+// chance; who leaves in its set-up stays away until another job ends.
+bool Judge::leaves_rather(const Waiter& w, const Waiter& than) const {
+  const Account &a = accounts_[w.id], &b = accounts_[than.id];
+  if (a.overrunning != b.overrunning) return a.overrunning;
+  return a.open || b.open ? compare(a, b) >= 0 : goes_after(a, b);
+}
+
+// The waiter to copy out: of those at doors the job that goes last, else one that waits for memory.
 Waiter* Judge::find_leaver(bool only_for_room) const {
   Waiter* found = nullptr;
   for (uint64_t all : {uint64_t{0}, could_leave()}) {
     for (Waiter* w : door_waiters_)
-      if ((!found || w->id > found->id) && helps(*w, all, only_for_room)) found = w;
-    if (found) return found;
-    for (Waiter* w : memory_waiters_)
-      if ((!found || accounts_[w->id].overrunning || !accounts_[found->id].overrunning) &&
+      if ((!found || goes_after(accounts_[w->id], accounts_[found->id])) &&
           helps(*w, all, only_for_room))
         found = w;
+    if (found) return found;
+    for (Waiter* w : memory_waiters_)
+      if ((!found || leaves_rather(*w, *found)) && helps(*w, all, only_for_room)) found = w;
     if (found) return found;
   }
   return nullptr;

@@ -38,8 +38,12 @@ class WaitReasons {
  private:
   Shut shut_;
   uint64_t since_ns_ = 0;
+  struct By {
+    uint32_t account = 0;
+    uint64_t ns = 0;
+  };
   std::array<uint64_t, kWhys> ns_ = {};
-  std::array<uint32_t, kWhys> by_ = {};
+  std::array<By, kWhys> by_ = {};  // whose was the longest time without a change, if anybody's
 };
 
 constexpr uint64_t kNotPredicted = UINT64_MAX;

@@ -222,6 +222,7 @@ void Governor::tick() {
   pump();  // progress alone may have lowered a claim or passed a permit's point
   resolve_wedge();
   make_way();
+  end_passing();
   change_places();
 }
 

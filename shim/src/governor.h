@@ -270,6 +270,8 @@ class Governor : private Judge {
   void note_copying(uint64_t begun_ns);
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
+  bool give_up_holding(const Waiter& w);
+  void end_passing();
   void change_places();
   void note_moves(Account& a, uint64_t now);
   Account* find_sleeper(const Waiter& w, uint64_t now);

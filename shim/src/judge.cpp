@@ -77,9 +77,14 @@ bool Judge::fits_beside_residues(const Account& a, uint64_t more) const {
   return sum <= planned_budget();
 }
 
+bool Judge::counts_as_here(const Account& o, const Account& a) const {
+  if (o.id == a.id || !o.live_job() || !o.curve.known()) return false;
+  return !o.saved || !goes_after(o, a);
+}
+
 bool Judge::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {
   for (const Account& o : accounts()) {
-    if (!o.id || o.id == a.id || !o.live_job() || !o.curve.known()) continue;
+    if (!o.id || !counts_as_here(o, a)) continue;
     if (o.saved && (to_those_here || sleeps_away(o))) continue;
     if (!fits_beside_residues(o, n)) return false;
   }
@@ -97,7 +102,7 @@ bool Judge::has_a_place(const Waiter& w) const {
   for (const Account& o : accounts()) {
     if (o.id == w.id) continue;
     uint64_t rest = o.held.load(std::memory_order_relaxed);
-    if (o.id && o.live_job() && o.curve.known()) {
+    if (o.id && counts_as_here(o, a)) {
       rest = o.open ? std::min(rest, o.curve.residue()) : rest;
       uint64_t most = o.curve.claim(0);
       largest_rise = std::max(largest_rise, most - std::min(most, rest));

@@ -47,6 +47,8 @@ class Judge : protected Books {
   // Whether the others' doors alone would let the waiter go on; if not, it waits for one to end,
   // and nobody makes way for it.
   bool has_a_place(const Waiter& w) const;
+  // Whether `a` leaves room for `o`, whose need is known: not if it is away and goes after it.
+  bool counts_as_here(const Account& o, const Account& a) const;
   // The same, asked by each of those who wait about each other one: found once in a moment.
   bool has_place_now(Waiter& w) const;
   bool others_measured(const Account& a) const;
@@ -81,6 +83,7 @@ class Judge : protected Books {
   template <typename T>
   T standing(const Account& a, T Account::*of) const;
   int compare(const Account& a, const Account& b) const;
+  bool goes_after(const Account& a, const Account& b) const;
   bool starts_apart(const Account& a, const Account& b) const;
   bool take_turns(const Account& a, const Account& b) const;
   bool had_the_last_turn(const Account& a) const;
@@ -118,6 +121,13 @@ class Judge : protected Books {
   bool would_help(const Waiter& w, uint64_t more) const;
   uint64_t could_leave() const;
   bool helps(const Waiter& w, uint64_t all, bool only_for_room) const;
+  bool leaves_rather(const Waiter& w, const Waiter& than) const;
+  // Who is passed for long by those that go after it (passing.cpp).
+  bool is_asked_to_leave(const Account& a, const Account& first) const;
+  uint64_t lacks(const Waiter& w, bool they_left) const;
+  bool is_passed(const Waiter& w) const;
+  uint32_t passes_for_long(const Account& a) const;
+  Waiter* find_passer(const Waiter& w) const;
   Waiter* find_leaver(bool only_for_room) const;
   bool has_waiter(const Account& a) const;
   bool wakes_away(const Account& a) const;

@@ -98,6 +98,7 @@ Shut Judge::shut_by_others_waiting(const Account& a, const Waiter* self) const {
     if (order < 0) return {kBehind, last.id};
     if (has_quanta(order) && take_turns(a, last) && keeps_turn(last)) return {kTurn, last.id};
   }
+  if (uint32_t passed = passes_for_long(a)) return {kBehind, passed};
   bool asked_later = true;
   for (Waiter* w : door_waiters_) {
     if (w == self) asked_later = false;

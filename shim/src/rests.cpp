@@ -109,7 +109,7 @@ void Governor::end_other_wait(Waiter& w) {
 // Of several threads that wait for the same memory, the last one tells it.
 Waiter Governor::begin_wait_for_return(Account& a) {
   if (a.memory_waits++ == 0) a.waiting_since_ns = now_ns();  // no part of the iteration's time
-  return begin_other_wait(a, std::max<uint64_t>(a.saved, 1), {kResidues, largest_other(a)});
+  return begin_other_wait(a, std::max<uint64_t>(a.saved, 1), {kReturning, largest_other(a)});
 }
 
 void Governor::end_wait_for_return(Waiter& w) {

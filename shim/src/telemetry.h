@@ -122,6 +122,7 @@ enum Why : uint8_t {
   kForking,      // another job forks
   kOverran,      // another job exceeds its claim
   kSetAside,     // fewer jobs at once do more
+  kReturning,    // its memory was copied out, and has no room to come back yet
   kWhys
 };
 constexpr uint32_t kSlotWords = uint32_t{kWaitedNs} + uint32_t{kWhys} - 1;

@@ -42,6 +42,7 @@ gs_memory Governor::memory(uint32_t id) {
   out.charged_bytes = (a.pages.sum - a.pages.sum_before) * page;
   out.returned_bytes = (a.pages.sum - held - a.pages.returned_before) * page;
   out.refusals = telemetry_->slot(id, kOomCount) - a.pages.refusals_before;
+  out.copied_out_bytes = a.saved * page;
   return out;
 }
 

@@ -162,7 +162,7 @@ void Governor::grant_memory() {
     // child has that locked either way, and its waits end soon. Who was copied out comes back with
     // the sampler.
     bool parked = a.saved || (parked_by_another(a) && !a.cancelled && !w.no_wait);
-    Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kResidues, largest_other(a)};
+    Shut away = parked_for_ ? Shut{kForking, parked_for_} : Shut{kReturning, largest_other(a)};
     Judged judged =
         parked ? Judged{Verdict::kWait, away} : decide(a, w.pages, w.no_wait, waited_for(w));
     if (judged.verdict == Verdict::kWait) {
@@ -193,7 +193,7 @@ void Governor::open_doors(bool for_permits) {
     Account& a = accounts_[w->id];
     bool opens = a.at_door();  // else another thread of the job has passed it
     if (a.saved) {
-      w->reasons.note({stands_aside(a) ? kSetAside : kResidues, largest_other(a)}, now_ns);
+      w->reasons.note({stands_aside(a) ? kSetAside : kReturning, largest_other(a)}, now_ns);
       continue;
     }
     if (Shut shut = opens ? shut_by(a, w) : Shut{}) {

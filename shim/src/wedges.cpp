@@ -110,10 +110,12 @@ Waiter* Judge::find_victim(bool in_iterations) const {
   return victim;
 }
 
-// The one that began last, of those at their doors and `victim`.
+// The one that goes last, of those at their doors and `victim`.
 Waiter* Judge::last_at_a_door(Waiter* victim) const {
   for (Waiter* w : door_waiters_)
-    if (!accounts_[w->id].saved && (!victim || w->id > victim->id)) victim = w;
+    if (const Account& a = accounts_[w->id];
+        !a.saved && (!victim || goes_after(a, accounts_[victim->id])))
+      victim = w;
   return victim;
 }
 
