@@ -93,8 +93,9 @@ void Governor::unhold(PageIndex first, uint64_t n, uint32_t id, const std::atomi
 void Governor::learn(Account& a, IterationKinds::Times times, bool batch) {
   uint64_t held = a.held.load(std::memory_order_relaxed);
   if (a.recorder.length() == 0) return;
-  if (a.alone && a.warmup_left > 0) {
+  if (a.warmup_left > 0 && (a.alone || (a.curve_given && !batch))) {
     --a.warmup_left;
+    if (!a.alone) pass_over(a, times.duration_ns);
     return;
   }
   bool first = !a.curve.known();
@@ -116,6 +117,22 @@ void Governor::learn(Account& a, IterationKinds::Times times, bool batch) {
   telemetry_->slot(a.id, kResidue, a.curve.residue() * page);
   telemetry_->raise(a.id, kLargestOverrun, a.overrun_here * page);
   if (first || rose || a.curve_version % 16 == 0) changed();
+}
+
+// The first iteration of a job with a saved profile, which was made without it: optimizers make
+// their state in it, and libraries what they keep. As no kind of its own it can't be taken for what
+// the others are measured by.
+void Governor::pass_over(Account& a, uint64_t duration_ns) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < a.recorder.length(); ++i)
+    most = std::max<uint64_t>(most, a.recorder.held(i));
+  learn_from_excess(a, false);
+  a.iteration_kinds.pass_over(duration_ns, a.curve.duration_ns());
+  if (most <= a.curve.claim(0) || !a.curve.cover(a.recorder)) return;
+  a.forecast.follow(a.curve, false);
+  a.segments.cut(a.curve, split_);
+  ++a.curve_version;
+  changed();
 }
 
 // Before the curve covers it. A job that is distrusted runs alone, where nothing is an overrun; but

@@ -244,6 +244,7 @@ class Governor : private Judge {
   void open(Account& a);
   void close(Account& a);
   void learn(Account& a, IterationKinds::Times times, bool batch);
+  void pass_over(Account& a, uint64_t duration_ns);
   void learn_from_excess(Account& a, bool batch);
   void settle_headroom();
   void learn_kinds(Account& a);

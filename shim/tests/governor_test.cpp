@@ -584,6 +584,20 @@ void a_budget_that_the_jobs_do_not_fit_is_refused() {
   two.end();
 }
 
+// Its optimizer makes its state in it: it has fewer allocations, took long, and may hold more.
+void the_first_iteration_of_a_known_job_is_of_no_kind(uint64_t peak) {
+  World w(Policy::kZico, 100);
+  w.governor.begin_job(1);
+  Job one{w, 1};
+  w.governor.set_curve(1, std::vector<uint32_t>(40, 40), std::vector<uint64_t>(40, 1), 10, 1000);
+  one.iterate(peak, 10);
+  for (int n = 0; n < 3; ++n) one.iterate(40, 10);
+  one.end();
+  CHECK(w.telemetry.slot(1, kIterations) == 4 && w.telemetry.slot(1, kIterationKinds) == 1);
+  CHECK(w.governor.account(1).curve.claim(0) == std::max<uint64_t>(peak, 40));
+  CHECK(w.governor.account(1).iteration_kinds.kind(0).seen == 3);
+}
+
 // Open iterations that need more than the new budget end in the old one, and a third does not start
 // beside them.
 void a_cut_waits_for_open_iterations() {
@@ -672,6 +686,7 @@ int main() {
   no_wait_draws_on_the_headroom_and_waits_a_little();
   the_budget_changes_while_jobs_run();
   a_budget_that_the_jobs_do_not_fit_is_refused();
+  for (uint64_t peak : {20u, 60u}) the_first_iteration_of_a_known_job_is_of_no_kind(peak);
   a_cut_waits_for_open_iterations();
   a_cut_that_jobs_outgrow_is_taken_back();
   printf("governor: ok\n");

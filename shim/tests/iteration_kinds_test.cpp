@@ -434,6 +434,17 @@ void what_is_beyond_the_record_is_claimed() {
   CHECK(job.kinds.count() == 1);
 }
 
+void the_first_iteration_of_a_known_job_is_work_of_no_kind() {
+  Job job;
+  job.begin();
+  job.allocate({kPeak, 100, kAllocations / 2}, 0, kAllocations / 2);
+  job.kinds.pass_over(3000, 1000);
+  CHECK(job.kinds.count() == 0 && job.kinds.last_work() == 3000000);
+  for (int n = 0; n < 4; ++n) job.iterate({kPeak, 100});
+  CHECK(job.kinds.count() == 1 && job.kinds.kind(0).weight == 1);
+  CHECK(std::abs(job.work(false) - 7) < 1e-9);
+}
+
 }  // namespace
 
 int main() {
@@ -459,6 +470,7 @@ int main() {
   a_checkpoint_is_work_behind_an_iteration();
   what_is_short_behind_an_iteration_is_a_part_of_it();
   a_profiled_kind_that_is_gone_hands_its_measure_on();
+  the_first_iteration_of_a_known_job_is_work_of_no_kind();
   there_are_never_more_than_a_few();
   what_is_beyond_the_record_is_claimed();
   puts("iteration kinds: ok");

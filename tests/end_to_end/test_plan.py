@@ -119,6 +119,30 @@ def test_a_profile_is_of_the_script_as_it_began(ends: str, gpushare: Run, tmp_pa
     assert "changing starts with its saved profile" in gpushare("run", "changing.py 8").stderr
 
 
+ADAM = """
+import torch
+
+model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(6)))
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(30):
+    optimizer.zero_grad()
+    model(torch.ones(8, 64)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_the_first_iteration_is_not_what_the_others_are_measured_by(gpushare: Run, tmp_path: Path) -> None:
+    """It made the optimizer's state, and became the kind that all solo times were scaled from, in the profile too."""
+    (tmp_path / "adam.py").write_text(ADAM)
+    for n in range(3):
+        done = gpushare("run", "adam.py", "--summary", "s.json")
+        assert done.returncode == 0 and ("saved profile" in done.stderr) == (n > 0)
+        (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+        assert job["iterations"] == 30 and job["iteration_kinds"] == 1
+        (saved,) = (tmp_path / "cache" / "gpushare" / "profiles").glob("*.json")
+        assert json.loads(saved.read_text())["kinds"] == []
+
+
 def test_a_profile_may_be_left_alone(gpushare: Run) -> None:
     assert gpushare("run", "wide.py 8").returncode == 0
     anew = gpushare("run", "wide.py 8", "--no-profile", "--summary", "s.json")
