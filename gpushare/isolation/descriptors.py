@@ -1,7 +1,8 @@
 """Descriptors 0, 1 and 2 by their numbers, and by names as `/dev/stdout`: for Python code of a job they are its own
 streams.
 
-`os.write(1, ...)`, and `os.dup2(file, 1)` with what is printed afterwards. The host's own descriptors are not a job's
+`os.write(1, ...)`, and `os.dup2(file, 1)` with what is printed afterwards; what a file object writes there, as that of
+`open(1, "w")` does, the shim passes on. The host's own descriptors are not a job's
 to close, and those of all jobs are in one process, so nobody closes a range of them.
 """
 
@@ -21,6 +22,7 @@ _close, _dup, _dup2, _close_range = os.close, os.dup, os.dup2, os.closerange
 _terminal_size = os.get_terminal_size
 _fstat = os.fstat
 _of_host: dict[int, tuple[int, int]] = {}  # and of which file each was
+_from_the_start: set[int] = set()  # of these, whatever jobs come and go
 
 
 def _own(job: context.JobContext, descriptor: Any) -> Any:
@@ -107,6 +109,7 @@ def _terminal_size_own(fd: int = 1, /) -> os.terminal_size:
 def install() -> None:
     """Replace the functions. What is open by now is the host's."""
     _note(map(int, os.listdir("/proc/self/fd")))
+    _from_the_start.update(_of_host)
     names: Any = os
     for name in _OF_ONE:
         setattr(names, name, _of_one(getattr(names, name)))
@@ -126,7 +129,8 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """They are closed when its last words are out."""
+    """They are closed when its last words are out, its input too where it was nothing: what another job opens next may
+    get their numbers, and be of the same file."""
     interpreter.streams_of(job.account, None)
-    for number in job.descriptors[1:]:
+    for number in set(job.descriptors) - _from_the_start:
         _of_host.pop(number, None)

@@ -23,6 +23,16 @@ _READ_AT_LOAD = {
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
 }
+_READ_BY_PYTHON = (
+    "PYTHONDEVMODE",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONMALLOC",
+    "PYTHONOPTIMIZE",
+    "PYTHONSAFEPATH",
+    "PYTHONUTF8",
+    "PYTHONWARNINGS",
+)
 # Read when pinned memory is first asked for, by whichever job: a `backend` that was not the process's when torch was
 # loaded is an error then (CUDAAllocatorConfig.cpp, parseAllocatorConfig), and each time again.
 ALLOCATOR_SETTINGS = frozenset({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
@@ -153,6 +163,13 @@ def enter(job: context.JobContext) -> None:
     for key in _READ_AT_LOAD | ALLOCATOR_SETTINGS:
         if key in job.environ and job.environ[key] != _host_environ.get(key):
             _note_without_effect(key, job.environ[key])
+    # Not where the script sets one itself, which changes nothing under plain python either.
+    for key in _READ_BY_PYTHON:
+        if key in job.environ and job.environ[key] != _host_environ.get(key):
+            value = job.environ[key]
+            job.note(
+                f"{job.name} sets {key}={value}, which Python has read already: set it before gpushare run"
+            )
 
 
 def leave(job: context.JobContext) -> None:

@@ -69,7 +69,9 @@ def enter(job: context.JobContext) -> None:
     """The script is `__main__`, which has the module itself as `__builtins__` where others have its names."""
     job.modules["builtins"] = _copy_of_builtins()
     job.modules["__main__"] = job.main
-    vars(job.main).update(__annotations__={}, __builtins__=job.modules["builtins"])
+    vars(job.main)["__builtins__"] = job.modules["builtins"]
+    if sys.version_info < (3, 14):  # from there on they are made when somebody asks for them
+        vars(job.main)["__annotations__"] = {}
     ownership.enter(job)
     _modules.ask(job)
 

@@ -127,7 +127,8 @@ def _flush(name: str, stream: Any) -> bool:
             stream.flush()
     except Exception as error:
         if name == "stdout" and _FROM_3_13:
-            ignore(error, "Exception ignored on flushing sys.stdout", None)
+            when = "while" if sys.version_info >= (3, 14) else "on"
+            ignore(error, f"Exception ignored {when} flushing sys.stdout", None)
         elif name == "stdout":
             ignore(error, None, stream)
         return False

@@ -10,8 +10,9 @@ Of the run:
 - `pool_peak_bytes`: the most that all jobs held together.
 - `duration_s`: from the start of the host to its end. `stopped_s`: only there if Ctrl-Z has stopped the run; all times
   have it in them, and `serial_estimate_s` is null then.
-- `overlap_s`: in which iterations of two jobs or more advanced. `eligible_s`: in which two jobs or more were measured
-  and had not ended, so that it could have been.
+- `overlap_s`: in which iterations of two jobs or more advanced: each had the processors for half of a slice of ten
+  milliseconds (on a GPU: was open, and did not wait), so it is too little where other programs take them. `eligible_s`:
+  in which two jobs or more were measured and had not ended, so that it could have been.
 - `modes`: of each mode that jobs ran in (`temporal` is in turns, `groups` is some in turns, `fewer` is with some set
   aside): the `seconds` in which two jobs or more ran in it; its `yield`, solo seconds of iterations done per second,
   as last measured, and its `pace`, the same of all its time; its `efficiency`, by which modes are compared

@@ -40,14 +40,15 @@ void Governor::start_job(Account& a) {
   changed();
 }
 
-void Governor::end_job(uint32_t id) {
+void Governor::end_job(uint32_t id, bool in_the_middle) {
   Lock lock(mutex_);
-  end_locked(accounts_[id]);
+  Account& a = accounts_[id];
+  end_locked(a, in_the_middle && !a.at_door());
 }
 
-void Governor::end_locked(Account& a) {
+void Governor::end_locked(Account& a, bool in_the_middle) {
   if (a.ended) return;
-  if (a.open) close(a);
+  if (a.open) close(a, in_the_middle);
   a.stop = Stop::kNowhere;
   a.ended = true;
   settle_headroom();
@@ -207,25 +208,37 @@ void Governor::open(Account& a) {
   if (log_.on()) log_.add(Logged::kIterationOpened, a.id, 0, iteration, nullptr, 0);
 }
 
-void Governor::close(Account& a) {
+// What its script did `in_the_middle` of it was no iteration: it has evaluated, say, and ends.
+void Governor::close(Account& a, bool in_the_middle) {
   uint64_t now = now_ns(), page = pool_.page_bytes();
   if (a.memory_waits) {  // another thread's, which goes on
     pause(a, now);
     a.waiting_since_ns = now;
   }
   IterationKinds::Times times = a.times(now);
-  uint64_t duration = times.duration_ns;
-  bool profiled = !a.curve.known() && a.warmup_left == 0, batch = a.evaluation.close();
+  bool batch = a.evaluation.close(), counts = batch || !in_the_middle;
   integrate(a, now);
-  if (a.tracing.exchange(false) && !batch) learn_kinds(a);
+  if (a.tracing.exchange(false) && !batch && counts) learn_kinds(a);
   if (log_.on())
     log_.add(Logged::kIterationClosed, a.id, 0, telemetry_->slot(a.id, kIterations), nullptr, 0);
+  telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
+  if (a.alone || !others_open(a)) telemetry_->raise(a.id, kSoloPeak, a.held_max_here * page);
+  if (counts) count_iteration(a, times, batch);
+  telemetry_->event(a.id, kClose, times.duration_ns, now);
+  a.open = a.alone = a.overrunning = false;
+  a.lease = 0;
+  a.in_iteration = false;
+  parked_changed_.notify_all();
+  pump();
+}
+
+void Governor::count_iteration(Account& a, IterationKinds::Times times, bool batch) {
+  bool profiled = !a.curve.known() && a.warmup_left == 0;
+  uint64_t duration = times.duration_ns;
   learn(a, times, batch);
   a.after_batch = batch;
   telemetry_->add(a.id, batch ? kBatches : kIterations, 1);
   if (!batch) telemetry_->slot(a.id, kLastIterationNs, duration);
-  telemetry_->raise(a.id, kLiveMax, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
-  if (a.alone || !others_open(a)) telemetry_->raise(a.id, kSoloPeak, a.held_max_here * page);
   if (profiled) {
     // Others that set up have the interpreter's lock now and then.
     uint64_t gil_wait = telemetry_->slot(a.id, kGilWaitNs) - a.gil_wait_before_ns;
@@ -236,12 +249,6 @@ void Governor::close(Account& a) {
     telemetry_->add(a.id, kSharedIterations, 1);
     telemetry_->add(a.id, kSharedWork, a.iteration_kinds.last_work());
   }
-  telemetry_->event(a.id, kClose, duration, now);
-  a.open = a.alone = a.overrunning = false;
-  a.lease = 0;
-  a.in_iteration = false;
-  parked_changed_.notify_all();
-  pump();
 }
 
 void Governor::set_curve(uint32_t id, std::vector<uint32_t> held, std::vector<uint64_t> time_ns,

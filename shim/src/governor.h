@@ -92,7 +92,8 @@ class Governor : private Judge {
   // Opens the account of a job. A queued one counts for nothing until it is admitted.
   int32_t begin_job(uint32_t warmup, bool queued = false);
   void admit_job(uint32_t id);
-  void end_job(uint32_t id);
+  // `in_the_middle`: an iteration that is open counts only if its end has been marked.
+  void end_job(uint32_t id, bool in_the_middle = false);
   void cancel(uint32_t id);
   void uncancel(uint32_t id);
   Stranded stranded(uint32_t id);
@@ -242,7 +243,8 @@ class Governor : private Judge {
   void plan_look(Waiter& w, Shut shut);
   void integrate(Account& a, uint64_t now_ns);
   void open(Account& a);
-  void close(Account& a);
+  void close(Account& a, bool in_the_middle = false);
+  void count_iteration(Account& a, IterationKinds::Times times, bool batch);
   void learn(Account& a, IterationKinds::Times times, bool batch);
   void pass_over(Account& a, uint64_t duration_ns);
   void learn_from_excess(Account& a, bool batch);
@@ -263,7 +265,7 @@ class Governor : private Judge {
 
   void send_aside();
   void start_job(Account& a);
-  void end_locked(Account& a);
+  void end_locked(Account& a, bool in_the_middle = false);
   void note_stranded();
   bool send_away(Account& a);
   void come_back(Account& a);

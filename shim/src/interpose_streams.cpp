@@ -1,5 +1,6 @@
 // Files that stand for a standard stream, "/dev/stdout" and its kin: where Python opens one for a
-// job it is the job's, as its descriptors 0, 1 and 2 are (`isolation/descriptors.py`).
+// job it is the job's, as its descriptors 0, 1 and 2 are (`isolation/descriptors.py`). So is what a
+// file object does to these descriptors that was made with such a number.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -58,12 +59,37 @@ int open_file(const char* path, int flags, ...) {
   return real(instead, flags, mode);
 }
 
+// The job's descriptor in the place of `file`; kNone: there is none.
+int own_of(int file) {
+  if (file < 0 || file >= kStreams) return kNone;
+  uint32_t account = active() ? thread_state.account : 0;
+  return account ? descriptors[account][file].load(std::memory_order_relaxed) - 1 : kNone;
+}
+
+ssize_t write_file(int file, const void* from, size_t bytes) {
+  int own = own_of(file);
+  return write(own == kNone ? file : own, from, bytes);
+}
+
+// Not closed, or what another job opens next would get the number; what is written there fails.
+int close_file(int file) {
+  int own = own_of(file);
+  if (own == kNone || own == file) return close(file);
+  int nowhere = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nowhere < 0) return -1;
+  int done = dup3(nowhere, own, O_CLOEXEC);
+  close(nowhere);
+  return done < 0 ? -1 : 0;
+}
+
 }  // namespace
 
 extern "C" int gs_streams_watch(void) {
   const Redirection opens[] = {
       {"open64", reinterpret_cast<void*>(open_file)},
       {"open", reinterpret_cast<void*>(open_file)},
+      {"write", reinterpret_cast<void*>(write_file)},
+      {"close", reinterpret_cast<void*>(close_file)},
   };
   const char* const callers[] = {"", "libpython3"};
   return redirect(callers, opens);

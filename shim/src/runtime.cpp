@@ -261,7 +261,7 @@ std::set<uint32_t> Runtime::arenas(uint32_t account) {
 
 void Runtime::end_job(uint32_t account) {
   trim(account);  // who waits for this end is judged by what is left
-  governor_.end_job(account);
+  governor_.end_job(account, true);
   governor_.account(account).captures = 0;  // one that failed may not have been ended
   for (uint32_t arena : arenas(account)) end_arena(account, arena);
   std::vector<Stream> streams = governor_.fences().streams(account);

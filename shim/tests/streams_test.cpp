@@ -62,10 +62,19 @@ int main() {
   CHECK(file >= 0 && fstat(file, &told) == 0 && (told.st_mode & 0777) == 0640);
   CHECK(close(file) == 0 && unlink(made) == 0);
   CHECK(open("/dev/stdouts", O_WRONLY) == -1 && open("/dev/fd/", O_WRONLY) == -1);
+  int theirs = open("/dev/stdout", O_WRONLY);
+  CHECK(write(2, "to err", 6) == 6 && write(theirs, "to out", 6) == 6);
+  char read_back[8] = {};
+  CHECK(read(err[0], read_back, 8) == 6 && std::string(read_back) == "to err");
+  CHECK(read(out[0], read_back, 8) == 6 && std::string(read_back) == "to out");
+  CHECK(close(theirs) == 0);
   pid_t child = fork();
   if (child == 0) _exit(opens("/dev/stdout", 1) ? 0 : 1);  // its descriptors are its own
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
+  int before = dup(2);
+  CHECK(close(2) == 0 && same(2, before));
+  CHECK(write(2, "nowhere", 7) == -1 && !same(err[1], before));
   gs_streams_set(job, nullptr);
   CHECK(opens("/dev/stdout", 1));
   gs_streams_set(0, own);

@@ -117,8 +117,30 @@ def test_an_iteration_for_each_step(gpushare: Run, plain: Run, tmp_path: Path) -
     for name in SCRIPTS:
         assert (tmp_path / "logs" / f"{name}.out").read_text() == plain(f"{name}.py").stdout
     counts = {j["name"]: j["iterations"] for j in json.loads((tmp_path / "s.json").read_text())["jobs"]}
-    # What follows the last step may be one more, and the first by hand ends with the first backward pass.
+    # The first by hand ends with the first backward pass.
     assert counts == {name: pytest.approx(12, abs=1) for name in SCRIPTS}
+
+
+STEPS = """
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad(); lost(model(x)).backward(); optimizer.step()
+"""
+AFTER = """
+with torch.no_grad():
+    for _ in range(5):
+        lost(model(torch.randn(32, 16)))
+"""
+
+
+def test_what_follows_the_last_step_is_no_iteration(gpushare: Run, tmp_path: Path) -> None:
+    for name, script in {"ends": STEPS, "goes_on": STEPS + AFTER, "makes_none": AFTER}.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + script)
+    commands = ("ends.py 20", "goes_on.py 20", "goes_on.py 2", "makes_none.py")
+    done = gpushare("run", *commands, "--summary", "s.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert [job["iterations"] for job in jobs] == [20, 20, 2, 0]
 
 
 def test_an_endless_script_without_optimizer_is_profiled(gpushare: Run, tmp_path: Path) -> None:

@@ -36,6 +36,18 @@ def test_the_first_conflict_of_a_switch_is_named(gpushare: Run, tmp_path: Path) 
     assert "other | back" in done.stdout
 
 
+def test_what_python_has_read_already_is_told(gpushare: Run, tmp_path: Path) -> None:
+    """Of a job file; where a script sets it, it is too late for itself under plain python as well."""
+    (tmp_path / "sets.py").write_text("import os\nos.environ['PYTHONHASHSEED'] = '1'\n")
+    (tmp_path / "jobs.toml").write_text(
+        '[[job]]\ncommand = "sets.py"\nenv = {PYTHONHASHSEED = "0", A = "b"}\n'
+    )
+    done = gpushare("run", "-f", "jobs.toml")
+    assert done.returncode == 0, done.stderr
+    (told,) = (line for line in done.stderr.splitlines() if "PYTHONHASHSEED" in line)
+    assert "sets sets PYTHONHASHSEED=0, which Python has read already: set it before gpushare run" in told
+
+
 def test_switches_that_are_split_are_not_told(gpushare: Run, tmp_path: Path) -> None:
     (tmp_path / "sets.py").write_text(
         MEET

@@ -17,6 +17,11 @@ handler = logging.FileHandler('/dev/fd/1')
 logging.getLogger('x').addHandler(handler)
 logging.getLogger('x').warning('logged')
 handler.close()
+with open(1, 'w', closefd=False) as file:
+    file.write('by its number\n')
+print('of another one', file=open(1, 'w', closefd=False, buffering=1))
+with os.fdopen(2, 'w', closefd=False) as file:
+    file.write('an error by its number\n')
 if os.fork() == 0:
     with open('/dev/stdout', 'w') as file:
         file.write('of a child\n')
@@ -37,3 +42,55 @@ def test_a_script_that_opens_its_streams_by_name(gpushare: Run, plain: Run, tmp_
         assert (tmp_path / "logs" / f"{name}.out").read_text() == alone.stdout
         assert (tmp_path / "logs" / f"{name}.err").read_text() == alone.stderr
     assert (tmp_path / "logs" / "host.log").read_text() == ""
+
+
+CLOSES = """
+import gc, os
+print("before", flush=True)
+os.fdopen(1, "w").write("by its number\\n")
+gc.collect()
+made = os.open("made", os.O_CREAT | os.O_WRONLY)
+try:
+    print("after", flush=True)
+except OSError as error:
+    os.write(2, f"{error}\\n".encode())
+os._exit(0)
+"""
+
+
+def test_what_a_script_closes_by_its_number_is_its_stream_and_not_the_host_s(
+    gpushare: Run, plain: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "closes.py").write_text(CLOSES)
+    (tmp_path / "prints.py").write_text(
+        "import time\nfor i in range(20):\n    print(i)\n    time.sleep(0.1)\n"
+    )
+    done = gpushare("run", "closes.py", "prints.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    logs = tmp_path / "logs"
+    assert (logs / "closes.out").read_text() == "before\nby its number\n"
+    assert (logs / "closes.err").read_text() == "[Errno 9] Bad file descriptor\n"
+    assert (logs / "prints.out").read_text() == "".join(f"{i}\n" for i in range(20))
+    assert (tmp_path / "made").read_bytes() == (logs / "host.log").read_bytes() == b""
+
+
+LATER = """
+import pathlib, subprocess, time
+while not pathlib.Path("ended").exists():
+    time.sleep(0.01)
+time.sleep(1)
+for _ in range(40):
+    subprocess.run(["true"], stderr=subprocess.DEVNULL, check=True)
+held = [open("/dev/null") for _ in range(40)]
+for file in held:
+    file.close()
+print("fine")
+"""
+
+
+def test_what_an_ended_job_read_is_no_longer_the_host_s(gpushare: Run, tmp_path: Path) -> None:
+    """Its number was kept from being closed where another job had opened the same file under it."""
+    (tmp_path / "ends.py").write_text("import atexit\natexit.register(open, 'ended', 'w')\n")
+    (tmp_path / "later.py").write_text(LATER)
+    done = gpushare("run", "ends.py", "later.py")
+    assert done.returncode == 0 and "later | fine" in done.stdout, done.stdout + done.stderr
