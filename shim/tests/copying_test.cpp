@@ -193,6 +193,7 @@ void what_has_left_can_be_freed_and_is_not_used() {
   CHECK(wedge.wait_for_leaver() == 1);
   CHECK(wedge.w.telemetry.slot(1, kState) == kIsCopiedOut);
   CHECK(wedge.w.telemetry.slot(1, kCopiedOut) >= 20 * kPage);
+  CHECK(wedge.w.governor.memory(1).copied_out_bytes == wedge.w.telemetry.slot(1, kCopiedOut));
   wedge.w.governor.unhold(freed, 1, 1, kOnly, true);
   CHECK_EMPTY(wedge.w.governor.check());
   wedge.w.governor.unless_copied_out(1, [] { CHECK(false); });
