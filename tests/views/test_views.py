@@ -4,6 +4,7 @@ import struct
 from dataclasses import replace
 
 import pytest
+from filled_memory import MIB, fill, put, text_of
 from rich.console import Console
 
 from gpushare.launcher.results import JobResult
@@ -18,39 +19,6 @@ from gpushare.views.figures import build_summary
 from gpushare.views.live import LiveScreen
 from gpushare.views.profile import curve_picture, render_profile, rows
 from gpushare.views.summary import render_summary
-
-MIB = 1 << 20
-
-
-@pytest.fixture
-def memory() -> int:
-    descriptor = os.memfd_create("telemetry")
-    os.ftruncate(descriptor, layout.TOTAL_BYTES)
-    return descriptor
-
-
-def put(descriptor: int, offset: int, names: list[str], **values: int) -> None:
-    for name, value in values.items():
-        os.pwrite(descriptor, struct.pack("<Q", value), offset + 8 * names.index(name))
-
-
-def fill(descriptor: int) -> None:
-    put(descriptor, 0, layout.HEADER, held_bytes=300 * MIB, held_peak_bytes=310 * MIB)
-    put(descriptor, 0, layout.HEADER, overlap_ns=2_000_000_000)
-    for account, iterations in ((1, 40), (2, 38)):
-        slot = layout.HEADER_BYTES + account * layout.SLOT_BYTES
-        put(descriptor, slot, layout.SLOT, state=3, held_bytes=150 * MIB, iterations=iterations)
-        put(descriptor, slot, layout.SLOT, solo_peak_bytes=200 * MIB, begin_ns=1, end_ns=5_000_000_001)
-        put(descriptor, slot, layout.SLOT, solo_iteration_ns=100_000_000, shared_iterations=iterations)
-        put(descriptor, slot, layout.SLOT, shared_work=iterations * 1_000_000)
-        put(descriptor, slot, layout.SLOT, shared_iteration_sum_ns=iterations * 110_000_000)
-        put(descriptor, slot, layout.SLOT, door_wait_ns=1_000_000_000)
-
-
-def text_of(renderable: object, width: int = 80) -> str:
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(renderable)
-    return console.export_text()
 
 
 def test_events_are_read_in_order_and_torn_ones_skipped(memory: int) -> None:
