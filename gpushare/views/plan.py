@@ -265,16 +265,18 @@ def _factor(pair: dict[str, Any], names: list[str]) -> str:
 
 
 def _messages(plan: dict[str, Any], drawn_policy: str | None) -> list[str]:
-    """Why jobs do not end well: all of them under the policy that is drawn, some under the others."""
-    lines = []
+    """Why jobs do not end well: all of them under the policy that is drawn, some under the others; what is so under
+    several policies once."""
+    lines: dict[str, list[str]] = {}
     for policy, found in plan["policies"].items():
         failed = [job for job in found["jobs"] if job["message"]]
         shown = len(failed) if policy == drawn_policy else _MESSAGES
         for job in failed[:shown]:
-            lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+            told = f"{job['name']}: {job['message'].removeprefix('gpushare: ')}"
+            lines.setdefault(told, []).append(policy)
         if len(failed) > shown:
-            lines.append(f"{policy}: and {len(failed) - shown} more")
-    return lines
+            lines.setdefault(f"and {len(failed) - shown} more", []).append(policy)
+    return [f"{', '.join(policies)}: {told}" for told, policies in lines.items()]
 
 
 def _number(value: float | None) -> str:

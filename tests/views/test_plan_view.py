@@ -88,6 +88,17 @@ def test_of_many_messages_the_first_are_shown() -> None:
     assert all(f"unmanaged: job {i}: why {i}\n" in drawn for i in range(6)) and "more" not in drawn
 
 
+def test_what_is_so_under_several_policies_is_told_once() -> None:
+    failed = job("second", status="refused", message="gpushare: out of memory: why")
+    other = job("second", status="refused", message="gpushare: out of memory: for another reason")
+    found = {name: policy(job("first"), failed, all_ok=False) for name in ("zico", "temporal")}
+    lines = text_of(plan(**found, unmanaged=policy(job("first"), other, all_ok=False)), "zico").splitlines()
+    assert [line for line in lines if ": out of memory" in line] == [
+        "zico, temporal: second: out of memory: why",
+        "unmanaged: second: out of memory: for another reason",
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 110])
 def test_of_the_drawn_policy_each_job_is_told_and_nothing_is_cut_off(width: int) -> None:
     long = "a-job-whose-name-is-longer-than-there-is-room-for-in-a-terminal-of-80-columns"

@@ -191,6 +191,25 @@ def test_summary_has_its_figures(memory: int) -> None:
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
 
 
+@pytest.mark.parametrize(
+    ("accounts", "told"),
+    [
+        ((1, 2), "peaks alone sum to 400.0 MiB; budget "),
+        ((1, None), "peaks alone sum to 200.0 MiB without b; budget "),
+        ((None, None), "budget "),
+    ],
+)
+def test_peaks_of_who_never_iterated_are_not_in_their_sum(
+    memory: int, accounts: tuple[int | None, int | None], told: str
+) -> None:
+    fill(memory)
+    results = [JobResult(name, "x", account=a) for name, a in zip("ab", accounts, strict=True)]
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=400 * MIB, duration_s=6.0)
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    assert f"\n{told}400.0 MiB; the pool's peak was" in console.export_text()
+
+
 def test_a_job_alone_takes_what_its_iterations_were_found_to_take(memory: int) -> None:
     """The profile of the first one was disturbed by others that were setting up; the second one's was not."""
     fill(memory)
