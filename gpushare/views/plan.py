@@ -26,7 +26,7 @@ _HEADINGS = (
     "longest\nwait",
     "shift",
     "pool\npeak",
-    "all run\nfrom",
+    "at once\nfrom",
     "none waits\nfrom",
 )
 _FIRST_HALF = 7  # of these, where the terminal is too narrow for all
@@ -81,7 +81,7 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
     """Print the pool's first moments under one policy."""
     names = [job["name"] for job in plan["jobs"]]
     found = plan["policies"][policy]
-    shown_s = min(found["duration_s"], _ITERATIONS_SHOWN * max(job["iteration_s"] for job in plan["jobs"]))
+    shown_s = min(found["duration_s"], _shown_s(plan))
     width = max(20, min(console.width, 110) - 14)
     columns = held_over_time(found["timeline"], len(names), shown_s, width)
     console.print(f"the pool under {policy}, the first {format_seconds(shown_s)}:", highlight=False)
@@ -91,6 +91,12 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
     )
     for line in picture:
         console.print(line, no_wrap=True, overflow="crop")
+
+
+def _shown_s(plan: dict[str, Any]) -> float:
+    """Some iterations of the slowest job, once all jobs have arrived."""
+    arrived_s = max(float(job["arrival_s"]) for job in plan["jobs"])
+    return arrived_s + _ITERATIONS_SHOWN * max(float(job["iteration_s"]) for job in plan["jobs"])
 
 
 def render_sweep(plan: dict[str, Any], console: Console, drawn_policy: str | None) -> None:

@@ -38,6 +38,7 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
         "iteration_s": 1.0,
         "iterations": 5,
         "threads": 1.0,
+        "arrival_s": 0.0,
         "priority": 0,
     }
     return {
@@ -155,6 +156,19 @@ def test_who_is_queued_is_told_with_the_reason(width: int) -> None:
     many = [job(f"job-{n}", queued_s=1.0) for n in range(10)]
     text = text_of(plan(zico=policy(*many)), "zico", width)
     assert ": job-0 (1.0 s), job-1 (1.0 s), " in text and ", job-6 (1.0 s), 3 more; all jobs" in text
+
+
+@pytest.mark.parametrize(("arrival_s", "told"), [(0.0, "5.0 s"), (1.5, "6.5 s"), (20.0, "8.0 s")])
+def test_the_picture_goes_on_until_all_jobs_have_arrived(arrival_s: float, told: str) -> None:
+    report = plan(zico=policy(job("first"), job("second")))
+    report["jobs"] = [report["jobs"][0], {**report["jobs"][1], "arrival_s": arrival_s}]
+    assert f"the pool under zico, the first {told}:" in text_of(report, "zico")
+
+
+def test_the_smallest_budget_for_all_is_that_for_all_at_once() -> None:
+    lines = text_of(plan(zico=policy(job("first"), job("second")))).splitlines()
+    above = next(line for line in lines if " none waits" in line)
+    assert above.split()[-4:] == ["at", "once", "none", "waits"]
 
 
 def test_factors_of_pairs_are_told_with_their_source() -> None:
