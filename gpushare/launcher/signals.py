@@ -83,15 +83,14 @@ class Signals:
         wanted = select.poll()
         wanted.register(descriptor, select.POLLIN)
         wanted.register(self._came, select.POLLIN)
-        while True:
-            self._waiting = True
-            ready = {file for file, _ in wanted.poll()}
+        self._waiting = True
+        try:
+            while descriptor not in (ready := {file for file, _ in wanted.poll()}):
+                if self._came in ready:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._came, 512)  # their numbers
+        finally:
             self._waiting = False
-            if self._came in ready:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._came, 512)  # their numbers
-            if descriptor in ready:
-                return
 
     def reach(self, host: HostProcess) -> None:
         """From now on they go to this host. Before, they end gpushare."""
