@@ -118,7 +118,7 @@ class Signals:
         host = self._host
         if host:
             host.stop()
-        # Who is stopped while it prints holds locks that another thread may wait for, which holds those of the picture.
+        # Who is stopped while it prints holds a lock that another thread may wait for with the picture's in its hands.
         with self._aside() if self._waiting else nullcontext():
             began = time.monotonic()
             os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg`

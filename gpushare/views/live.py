@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -42,6 +43,8 @@ class LiveScreen:
         self._iterations: dict[int, deque[tuple[float, int]]] = {}
         self._telemetry: Telemetry | None = None
         self._live: Picture | None = None
+        # What is printed brings the picture with it: not in the middle of its end.
+        self._printing = threading.RLock()
         self._whole = not console.is_terminal  # all rows are shown: nothing is drawn over
 
     def start(self, telemetry: Telemetry) -> None:
@@ -57,7 +60,7 @@ class LiveScreen:
         """Leave the last picture where it is."""
         if self._live:
             self._whole = True
-            with contextlib.suppress(OSError):
+            with self._printing, contextlib.suppress(OSError):
                 self._live.stop()
                 if not self._console.is_terminal:
                     self._console.line()  # rich ends the last picture with a line's end on a terminal only
@@ -68,7 +71,7 @@ class LiveScreen:
         if self._live is None or not self._live.is_started:
             yield
             return
-        with contextlib.suppress(OSError):
+        with self._printing, contextlib.suppress(OSError):
             self._live.stop()
         try:
             yield
@@ -124,7 +127,7 @@ class LiveScreen:
         return Text(f"and {len(rest)} more, {running} of them running", style="dim", no_wrap=True)
 
     def _print(self, text: Text) -> None:
-        with contextlib.suppress(OSError):  # a closed terminal must not end the jobs
+        with self._printing, contextlib.suppress(OSError):  # a closed terminal must not end the jobs
             self._console.print(text, soft_wrap=True)
 
     def _pool_lines(self, held_bytes: int) -> Text:

@@ -1,11 +1,13 @@
 """The live view on a terminal: what is drawn over, and what is not."""
 
 import io
+import threading
+import time
 
 import pytest
 from filled_memory import MIB, fill, text_of
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable
 
 from gpushare.telemetry.reader import Telemetry
 from gpushare.views.live import LiveScreen
@@ -62,6 +64,33 @@ def test_a_stop_in_a_stop_changes_nothing(memory: int) -> None:
     screen.start(Telemetry(memory))
     with screen.aside(), screen.aside():
         pass
+    screen.stop()
+
+
+def test_a_line_that_is_being_printed_comes_before_the_last_picture(
+    memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(memory)
+    console = terminal(80)
+    screen = LiveScreen(["train"], 400 * MIB, console)
+    found, begun = Picture.process_renderables, threading.Event()
+
+    def slowly(picture: Picture, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        shown = found(picture, renderables)
+        if threading.current_thread() is printing:
+            begun.set()
+            time.sleep(0.3)
+        return shown
+
+    monkeypatch.setattr(Picture, "process_renderables", slowly)
+    printing = threading.Thread(target=screen.note, args=["a line"])
+    screen.start(Telemetry(memory))
+    printing.start()
+    assert begun.wait(10)
+    with screen.aside():
+        assert "a line" in written(console)
+        printing.join()
+        assert written(console) == ""
     screen.stop()
 
 
