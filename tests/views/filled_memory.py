@@ -11,6 +11,13 @@ from gpushare.telemetry import layout
 MIB = 1 << 20
 
 
+def empty() -> int:
+    """The telemetry's memory, by its descriptor."""
+    descriptor = os.memfd_create("telemetry")
+    os.ftruncate(descriptor, layout.TOTAL_BYTES)
+    return descriptor
+
+
 def put(descriptor: int, offset: int, names: list[str], **values: int) -> None:
     for name, value in values.items():
         os.pwrite(descriptor, struct.pack("<Q", value), offset + 8 * names.index(name))

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from filled_memory import MIB, fill, text_of
+from filled_memory import MIB, empty, fill, text_of
 from rich.cells import cell_len
 from rich.console import Console, ConsoleRenderable
 
@@ -21,6 +21,11 @@ UP = "\x1b[1A"
 def reflowing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XTERM_VERSION", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+
+
+@pytest.fixture
+def memory() -> int:
+    return empty()
 
 
 def terminal(width: int, height: int = 25) -> Console:

@@ -4,7 +4,7 @@ import struct
 from dataclasses import replace
 
 import pytest
-from filled_memory import MIB, fill, put, text_of
+from filled_memory import MIB, empty, fill, put, text_of
 from rich.console import Console
 
 from gpushare.launcher.results import JobResult
@@ -19,6 +19,11 @@ from gpushare.views.figures import build_summary
 from gpushare.views.live import LiveScreen
 from gpushare.views.profile import curve_picture, render_profile, rows
 from gpushare.views.summary import render_summary
+
+
+@pytest.fixture
+def memory() -> int:
+    return empty()
 
 
 def test_events_are_read_in_order_and_torn_ones_skipped(memory: int) -> None:
