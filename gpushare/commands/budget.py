@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import click
 
 from gpushare.commands import common
@@ -55,9 +53,7 @@ def budget(size: str | None, process: int | None, force: bool) -> int:
 def _only_run() -> int:
     found = running.processes()
     if not found:
-        raise UsageError(
-            f"no run of yours is under way, or it was started with another TMPDIR than {tempfile.gettempdir()}"
-        )
+        raise UsageError(running.no_run())
     if len(found) > 1:
         raise UsageError(f"several runs are under way; say --run with one of {', '.join(map(str, found))}")
     return found[0]

@@ -72,7 +72,11 @@ _SWEEP_POINTS = 16
 @common.order_option
 @common.priority_option
 @common.split_option
-@click.option("--sweep-budget", is_flag=True, help="Throughput at budgets from the largest peak to the sum.")
+@click.option(
+    "--sweep-budget",
+    is_flag=True,
+    help="Throughput at budgets from the largest peak to the sum, 32 MiB at least.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything to stdout as JSON.")
 @common.device_option
 def plan(
@@ -179,6 +183,7 @@ class _Work:
                     contention=self.contention,
                     rules=self.rules,
                     points=_SWEEP_POINTS,
+                    least_bytes=common.LEAST_BUDGET_BYTES,
                     tell=tell,
                 )
         except NativeError as error:

@@ -18,13 +18,15 @@ from gpushare.launcher import devices, trace
 from gpushare.launcher.devices import Device
 from gpushare.launcher.logs import Logs, run_directory
 from gpushare.launcher.plan import RunPlan
-from gpushare.launcher.results import JOB_FAILED
+from gpushare.launcher.results import JOB_FAILED, JobResult
 from gpushare.launcher.run import STOPPED, Run
 from gpushare.profiles import Profile, store
 from gpushare.profiles.store import ProfileError
 from gpushare.views.console import Console
 from gpushare.views.plain import PlainScreen
 from gpushare.views.profile import render_profile
+
+_LEAST_ITERATIONS = 3  # one to warm up, one that is measured, and one at whose beginning that ends
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -110,18 +112,27 @@ def _how_it_ended(work: Run) -> str:
     """Of a job that was measured and then came to no good end."""
     result = work.results[0]
     because = f": {result.message}" if result.message else ""
-    return f"{result.name} {_ended(result.status)} after it was measured{because}"
+    return f"{result.name} {_ended(result)} after it was measured{because}"
 
 
 def why_none(work: Run) -> str:
     """Why a job that was run for its profile has none."""
     result = work.results[0]
-    reason = result.message or "no two iterations were seen (an optimizer step or a backward pass ends one)"
-    return f"no profile: {result.name} {_ended(result.status)}: {reason}"
+    seen = work.telemetry.job(result.account).iterations if result.account else 0
+    return f"no profile: {result.name} {_ended(result)}: {result.message or _too_few(seen)}"
 
 
-def _ended(status: str) -> str:
-    return "ended well" if status == "ok" else f"ended as {status}"
+def _too_few(seen: int) -> str:
+    if seen >= _LEAST_ITERATIONS:
+        return f"none of the {seen} iterations that were seen could be measured"
+    were = "none was" if seen == 0 else "one was" if seen == 1 else f"{seen} were"
+    return f"it takes {_LEAST_ITERATIONS} iterations, and {were} seen (an optimizer step or a backward pass ends one)"
+
+
+def _ended(result: JobResult) -> str:
+    if result.status == "failed" and result.exit_code and not result.message:
+        return f"exited with {result.exit_code}"
+    return "ended well" if result.status == "ok" else f"ended as {result.status}"
 
 
 def _show(found: Profile, as_json: bool) -> None:

@@ -48,7 +48,8 @@ def _keep_profiles(work: Run) -> None:
     for index, profile in work.profiles.items():
         result = work.results[index]
         if index in work.stopped_profiles:
-            common.say(f"the profile of {result.name} is not kept: {STOPPED}")
+            new, stays = ("new ", ", its saved one stays") if work.plan.profiles[index] else ("", "")
+            common.say(f"the {new}profile of {result.name} is not kept{stays}: {STOPPED}")
         elif result.status == "ok" and result.account:
             iterations = work.telemetry.job(result.account).iterations or None
             try:

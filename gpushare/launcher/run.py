@@ -8,6 +8,7 @@ import re
 import resource
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -44,6 +45,9 @@ class RunScreen(Screen, Protocol):
 
     def job_ended(self, index: int, status: str) -> None:
         """A job is over."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """While it is entered others write to the terminal."""
 
     def stop(self) -> None:
         """Nothing follows but the summary."""
@@ -94,7 +98,7 @@ class Run:
         self.telemetry = Telemetry(self._memory)
         self._relay = Relay(logs, screen)
         self._host: HostProcess | None = None
-        self._signals = Signals(self._unended, screen.note)
+        self._signals = Signals(self._unended, screen.note, screen.aside)
         self._budget = BudgetQuestions(self._budget_answered_late)
 
     @property

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +100,11 @@ def processes() -> list[int]:
     return found
 
 
+def no_run(which: str = "") -> str:
+    """What to say where there is none: whose temporary files are elsewhere has its runs there, too."""
+    return f"no run {which}of yours is under way, or it was started with another TMPDIR than {tempfile.gettempdir()}"
+
+
 def ask(process: int, question: dict[str, Any]) -> dict[str, Any]:
     """The answer of a run.
 
@@ -111,6 +117,8 @@ def ask(process: int, question: dict[str, Any]) -> dict[str, Any]:
                 connection.connect(address)
             connection.sendall((json.dumps(question) + "\n").encode())
             answer: dict[str, Any] = json.loads(connection.makefile("r", encoding="utf-8").readline())
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise UsageError(no_run(f"{process} ")) from None
         except (OSError, ValueError) as error:
             raise UsageError(f"the run {process} does not answer: {error}") from None
     return answer

@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any, Self
 
@@ -32,12 +33,19 @@ class Signals:
 
     :param running: names of the jobs that have not ended.
     :param note: shows a line.
+    :param aside: entered while Ctrl-Z stops the run: the terminal is the shell's then.
     """
 
-    def __init__(self, running: Callable[[], list[str]], note: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        running: Callable[[], list[str]],
+        note: Callable[[str], object],
+        aside: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self.ended_by: int | None = None  # the first one that asked the jobs to end
         self.stopped_s = 0.0  # by Ctrl-Z, in all
-        self._running, self._note = running, note
+        self._running, self._note, self._aside = running, note, aside
+        self._waiting = False  # in `until_readable`: the main thread is in the middle of nothing
         self._host: HostProcess | None = None
         self._interrupted_s: float | None = None  # when Ctrl-C came first
         self._before: dict[int, Any] = {}
@@ -75,13 +83,14 @@ class Signals:
         wanted = select.poll()
         wanted.register(descriptor, select.POLLIN)
         wanted.register(self._came, select.POLLIN)
-        while True:
-            ready = {file for file, _ in wanted.poll()}
-            if self._came in ready:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._came, 512)  # their numbers
-            if descriptor in ready:
-                return
+        self._waiting = True
+        try:
+            while descriptor not in (ready := {file for file, _ in wanted.poll()}):
+                if self._came in ready:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._came, 512)  # their numbers
+        finally:
+            self._waiting = False
 
     def reach(self, host: HostProcess) -> None:
         """From now on they go to this host. Before, they end gpushare."""
@@ -109,9 +118,11 @@ class Signals:
         host = self._host
         if host:
             host.stop()
-        began = time.monotonic()
-        os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg`
-        self.stopped_s += time.monotonic() - began
+        # Who is stopped while it prints holds a lock that another thread may wait for with the picture's in its hands.
+        with self._aside() if self._waiting else nullcontext():
+            began = time.monotonic()
+            os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg`
+            self.stopped_s += time.monotonic() - began
         if host:
             host.go_on()
 

@@ -144,7 +144,9 @@ class Profile:
         try:
             found = Profile.from_host(content["command"], body)
             wrong = found.what_is_wrong()
-        except (KeyError, TypeError, AttributeError) as error:
+        except KeyError as error:
+            raise UsageError(f"{where} is damaged: it lacks {error}") from None
+        except (TypeError, AttributeError) as error:
             raise UsageError(f"{where} is damaged: {error}") from None
         if wrong:
             raise UsageError(f"{where} is damaged: {wrong}")

@@ -55,14 +55,15 @@ def build_sweep(
     page_bytes: int,
     contention: Contention,
     points: int,
+    least_bytes: int = 0,
     rules: Rules = PLAIN,
     tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
-    """STP of each policy at `points` budgets from the largest peak to the sum of them.
+    """STP of each policy at `points` budgets from the largest peak to the sum of them, none below `least_bytes`.
 
     :param tell: gets what comes next.
     """
-    at = sweep_budgets(jobs, points, page_bytes)
+    at = sweep_budgets(jobs, points, page_bytes, least_bytes)
     found = sweep(
         jobs,
         policies=policies,

@@ -152,10 +152,14 @@ def sweep(
     return {policy: [at(policy, i, b) for i, b in enumerate(budgets_bytes)] for policy in policies}
 
 
-def sweep_budgets(jobs: Sequence[SimulatedJob], points: int, page_bytes: int = PAGE_BYTES) -> list[int]:
-    """Budgets from the largest peak to the sum of the peaks and the headroom, evenly spaced, in bytes."""
-    low = max(_pages(job.peak_bytes, page_bytes) for job in jobs)
-    high = sum(_pages(job.peak_bytes, page_bytes) for job in jobs) + _HEADROOM_PAGES
+def sweep_budgets(
+    jobs: Sequence[SimulatedJob], points: int, page_bytes: int = PAGE_BYTES, least_bytes: int = 0
+) -> list[int]:
+    """Budgets from the largest peak to the sum of the peaks and the headroom, evenly spaced, in bytes; none below
+    `least_bytes`.
+    """
+    low = max(_pages(least_bytes, page_bytes), *(_pages(job.peak_bytes, page_bytes) for job in jobs))
+    high = max(low, sum(_pages(job.peak_bytes, page_bytes) for job in jobs) + _HEADROOM_PAGES)
     steps = max(1, points - 1)
     return sorted({(low + (high - low) * i // steps) * page_bytes for i in range(steps + 1)})
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from gpushare.telemetry.reader import JobView, Telemetry
 from gpushare.units import format_bytes
+from gpushare.views.names import shortened
+from gpushare.views.picture import Picture
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_REFRESH_HZ = 5
+_LEAST_NAME, _OTHERS = 16, 64  # columns: of names at least; of the other figures, and some of the last line
 _RATE_OVER_S = 3.0
 # What moves the cursor or colours text (ECMA-48): CSI, OSC and the short ones; what is left of one that was cut.
 _SEQUENCES = re.compile(
@@ -39,27 +42,42 @@ class LiveScreen:
         self._pool: deque[int] = deque(maxlen=400)
         self._iterations: dict[int, deque[tuple[float, int]]] = {}
         self._telemetry: Telemetry | None = None
-        self._live: Live | None = None
+        self._live: Picture | None = None
+        # What is printed brings the picture with it: not in the middle of its end.
+        self._printing = threading.RLock()
+        self._whole = not console.is_terminal  # all rows are shown: nothing is drawn over
 
     def start(self, telemetry: Telemetry) -> None:
         """Begin to draw."""
         self._telemetry = telemetry
-        self._live = Live(
-            get_renderable=self.render,
-            console=self._console,
-            refresh_per_second=_REFRESH_HZ,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self._draw()
+
+    def _draw(self) -> None:
+        self._live = Picture(self.render, self._console)
         self._live.start()
 
     def stop(self) -> None:
         """Leave the last picture where it is."""
         if self._live:
-            with contextlib.suppress(OSError):
+            self._whole = True
+            with self._printing, contextlib.suppress(OSError):
                 self._live.stop()
                 if not self._console.is_terminal:
                     self._console.line()  # rich ends the last picture with a line's end on a terminal only
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """While it is entered others write to the terminal; then the picture begins anew below that."""
+        if self._live is None or not self._live.is_started:
+            yield
+            return
+        with self._printing, contextlib.suppress(OSError):
+            self._live.stop()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                self._draw()
 
     def job_line(self, name: str, text: str) -> None:
         """A job's line scrolls above the picture, without what would move the cursor out of it."""
@@ -88,10 +106,28 @@ class LiveScreen:
         pool = self._telemetry.pool()
         held, self._budget_bytes = pool.held_bytes, pool.budget_bytes or self._budget_bytes
         self._pool.append(held)
-        return Group(self._pool_lines(held), self._table(self._telemetry))
+        shown = self._shown()
+        lines: list[RenderableType] = [self._pool_lines(held), self._table(self._telemetry, shown)]
+        if len(shown) < len(self._names):
+            lines.append(self._unshown(shown))
+        return Group(*lines)
+
+    def _shown(self) -> list[int]:
+        """Of as many jobs as there are rows for, beside those of the pool, of headings and of how many more there are;
+        who has ended makes room."""
+        every = list(range(len(self._names)))
+        if self._whole or len(every) <= self._console.height - 2:
+            return every
+        first = sorted(every, key=lambda index: index in self._ended)
+        return sorted(first[: max(1, self._console.height - 3)])
+
+    def _unshown(self, shown: Sequence[int]) -> Text:
+        rest = [index for index in range(len(self._names)) if index not in shown]
+        running = sum(index in self._accounts and index not in self._ended for index in rest)
+        return Text(f"and {len(rest)} more, {running} of them running", style="dim", no_wrap=True)
 
     def _print(self, text: Text) -> None:
-        with contextlib.suppress(OSError):  # a closed terminal must not end the jobs
+        with self._printing, contextlib.suppress(OSError):  # a closed terminal must not end the jobs
             self._console.print(text, soft_wrap=True)
 
     def _pool_lines(self, held_bytes: int) -> Text:
@@ -104,17 +140,20 @@ class LiveScreen:
         line.append(figures, style="not bold")
         return line
 
-    def _table(self, telemetry: Telemetry) -> Table:
+    def _table(self, telemetry: Telemetry, shown: Sequence[int]) -> Table:
+        room = max(_LEAST_NAME, self._console.width - _OTHERS)
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
-        table.add_column("job", max_width=16, no_wrap=True)
+        table.add_column("job", min_width=min(room, max(map(cell_len, self._names))), no_wrap=True)
         table.add_column("phase", no_wrap=True, min_width=12)
         for heading in ("held", "it", "it/s", "shift"):
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("last line", no_wrap=True, ratio=1, overflow="ellipsis")
-        for index, name in enumerate(self._names):
+        for index in shown:
+            name = self._names[index]
             account = self._accounts.get(index, index + 1)  # the host gives them in the jobs' order
             view = telemetry.job(account)
-            table.add_row(name, *self._cells(index, view), Text(self._last_line.get(name, "")))
+            last = Text(self._last_line.get(name, ""))
+            table.add_row(shortened(name, room), *self._cells(index, view), last)
         return table
 
     def _cells(self, index: int, view: JobView) -> tuple[str, str, str, str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import TextIO
 
 from gpushare.telemetry.reader import Telemetry
@@ -34,6 +36,11 @@ class PlainScreen:
 
     def stop(self) -> None:
         """Nothing to take down."""
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Nothing to move out of the way."""
+        yield
 
     def _write(self, file: TextIO, text: str) -> None:
         with self._lock:

@@ -26,7 +26,7 @@ _HEADINGS = (
     "longest\nwait",
     "shift",
     "pool\npeak",
-    "all run\nfrom",
+    "at once\nfrom",
     "none waits\nfrom",
 )
 _FIRST_HALF = 7  # of these, where the terminal is too narrow for all
@@ -81,7 +81,7 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
     """Print the pool's first moments under one policy."""
     names = [job["name"] for job in plan["jobs"]]
     found = plan["policies"][policy]
-    shown_s = min(found["duration_s"], _ITERATIONS_SHOWN * max(job["iteration_s"] for job in plan["jobs"]))
+    shown_s = min(found["duration_s"], _shown_s(plan))
     width = max(20, min(console.width, 110) - 14)
     columns = held_over_time(found["timeline"], len(names), shown_s, width)
     console.print(f"the pool under {policy}, the first {format_seconds(shown_s)}:", highlight=False)
@@ -91,6 +91,12 @@ def render_pool(plan: dict[str, Any], policy: str, console: Console) -> None:
     )
     for line in picture:
         console.print(line, no_wrap=True, overflow="crop")
+
+
+def _shown_s(plan: dict[str, Any]) -> float:
+    """Some iterations of the slowest job, once all jobs have arrived."""
+    arrived_s = max(float(job["arrival_s"]) for job in plan["jobs"])
+    return arrived_s + _ITERATIONS_SHOWN * max(float(job["iteration_s"]) for job in plan["jobs"])
 
 
 def render_sweep(plan: dict[str, Any], console: Console, drawn_policy: str | None) -> None:
@@ -265,16 +271,18 @@ def _factor(pair: dict[str, Any], names: list[str]) -> str:
 
 
 def _messages(plan: dict[str, Any], drawn_policy: str | None) -> list[str]:
-    """Why jobs do not end well: all of them under the policy that is drawn, some under the others."""
-    lines = []
+    """Why jobs do not end well: all of them under the policy that is drawn, some under the others; what is so under
+    several policies once."""
+    lines: dict[str, list[str]] = {}
     for policy, found in plan["policies"].items():
         failed = [job for job in found["jobs"] if job["message"]]
         shown = len(failed) if policy == drawn_policy else _MESSAGES
         for job in failed[:shown]:
-            lines.append(f"{policy}: {job['name']}: {job['message'].removeprefix('gpushare: ')}")
+            told = f"{job['name']}: {job['message'].removeprefix('gpushare: ')}"
+            lines.setdefault(told, []).append(policy)
         if len(failed) > shown:
-            lines.append(f"{policy}: and {len(failed) - shown} more")
-    return lines
+            lines.setdefault(f"and {len(failed) - shown} more", []).append(policy)
+    return [f"{', '.join(policies)}: {told}" for told, policies in lines.items()]
 
 
 def _number(value: float | None) -> str:

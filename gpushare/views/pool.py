@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from gpushare.units import format_bytes
+from gpushare.views.names import shortened
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -94,8 +95,7 @@ def _parts(column: Column, row_bytes: float, row: int) -> list[tuple[float, int]
 def _strip(columns: Sequence[Column], index: int, name: str) -> Text:
     most = max((column[index] for column in columns), default=0) or 1
     bars = "".join(_BARS[round(8 * column[index] / most)] for column in columns)
-    short = name if len(name) <= 11 else f"{name[:10]}…"
-    return Text(f"{short:>11} |").append(bars, _colour(index))
+    return Text(f"{shortened(name, 11):>11} |").append(bars, _colour(index))
 
 
 def _colour(index: int) -> str:

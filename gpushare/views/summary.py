@@ -31,8 +31,7 @@ def render_summary(summary: dict[str, Any], console: Console) -> None:
     if text := _beside_the_gpu(summary):
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     console.print(
-        f"peaks alone sum to {format_bytes(summary['solo_peaks_sum_bytes'])}; budget "
-        f"{format_bytes(summary['budget_bytes'])}{_changed(summary)}; the pool's peak was "
+        f"{_peaks(summary)}budget {format_bytes(summary['budget_bytes'])}{_changed(summary)}; the pool's peak was "
         f"{format_bytes(summary['pool_peak_bytes'])}",
         highlight=False,
         soft_wrap=True,
@@ -73,6 +72,18 @@ def _beside_the_gpu(summary: dict[str, Any]) -> str | None:
         f"nothing was held on {summary['device']} by {', '.join(names)}: what a job has on the CPU is outside the "
         "budget; --device cpu makes that the budget's"
     )
+
+
+def _peaks(summary: dict[str, Any]) -> str:
+    """What jobs need alone; of who never iterated that is not known."""
+    known = {
+        job["name"]: job["solo_peak_bytes"] for job in summary["jobs"] if job["solo_peak_bytes"] is not None
+    }
+    unknown = [job["name"] for job in summary["jobs"] if job["name"] not in known]
+    if not known:
+        return ""
+    but = f" without {', '.join(unknown)}" if unknown else ""
+    return f"peaks alone sum to {format_bytes(sum(known.values()))}{but}; "
 
 
 def _changed(summary: dict[str, Any]) -> str:

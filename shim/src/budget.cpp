@@ -10,10 +10,25 @@ namespace gpushare {
 
 namespace {
 
-std::string mib(uint64_t pages, uint64_t page_bytes) {
+std::string in_unit(uint64_t bytes, const char* format, int shift) {
   char text[32];
-  snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(pages * page_bytes) / 1048576.0);
+  snprintf(text, sizeof text, format,
+           static_cast<double>(bytes) / static_cast<double>(1ull << shift));
   return text;
+}
+
+std::string mib(uint64_t bytes) { return in_unit(bytes, "%.1f MiB", 20); }
+
+// As `units.format_bytes` has it.
+std::string size(uint64_t bytes) {
+  return bytes < 1ull << 30 ? mib(bytes) : in_unit(bytes, "%.2f GiB", 30);
+}
+
+// Two sizes of which it matters that one is larger: in MiB where they would look the same.
+std::string refusal(uint64_t wanted, const char* why, uint64_t bound) {
+  bool alike = size(wanted) == size(bound);
+  return "the budget can't be " + (alike ? mib(wanted) : size(wanted)) + why +
+         (alike ? mib(bound) : size(bound));
 }
 
 }  // namespace
@@ -43,11 +58,10 @@ std::string Governor::set_budget(uint64_t pages) {
   Lock lock(mutex_);
   uint64_t page = pool_.page_bytes(), least = least_budget();
   if (pages == 0 || pages < least)
-    return "the budget can't be " + mib(pages, page) + ": the jobs need at least " +
-           mib(std::max<uint64_t>(least, 1), page);
+    return refusal(pages * page, ": the jobs need at least ", std::max<uint64_t>(least, 1) * page);
   if (2 * pages > pool_.pages())
-    return "the budget can't be " + mib(pages, page) +
-           ": at the start addresses were reserved for " + mib(pool_.pages() / 2, page);
+    return refusal(pages * page, ": at the start addresses were reserved for ",
+                   pool_.pages() / 2 * page);
   want_budget(pages);
   settle_budget();
   changed();

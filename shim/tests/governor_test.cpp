@@ -574,6 +574,8 @@ void a_budget_that_the_jobs_do_not_fit_is_refused() {
         "the budget can't be 0.2 MiB: the jobs need at least 0.2 MiB");  // 40 pages for one alone
   CHECK(!w.governor.set_budget(0).empty());
   CHECK(!w.governor.set_budget(100 * 16).empty());
+  CHECK(w.governor.set_budget(1 << 19) ==
+        "the budget can't be 2.00 GiB: at the start addresses were reserved for 3.1 MiB");
   CHECK(w.governor.pool_state().budget == 100);
   CHECK_EMPTY(w.governor.set_budget(40));
   CHECK(w.governor.pool_state().budget == 40);

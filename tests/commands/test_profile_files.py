@@ -1,18 +1,22 @@
 """`gpushare plan` with files of profiles, and which profiles are kept."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpushare.commands import cli
+from gpushare.commands import cli, reports
 from gpushare.commands.profile import measure
 from gpushare.jobs import parse_job
 from gpushare.launcher import devices
+from gpushare.launcher.logs import Logs
+from gpushare.launcher.plan import RunPlan
 from gpushare.launcher.run import Run
 from gpushare.profiles import Profile, pairs, store
+from gpushare.views.plain import PlainScreen
 
 MIB = 1 << 20
 HELD, TIMES = (2 * MIB, 8 * MIB, 4 * MIB), (0.0, 0.1, 0.2)
@@ -126,6 +130,33 @@ def test_a_profile_that_is_not_kept_is_told(
     assert found == PROFILE and store.find(spec, "cpu") is None
     told = f"gpushare: the profile is not kept: train ended as {status} after it was measured: why\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_job_that_exits_after_it_was_measured_is_told_with_its_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(run: Run) -> None:
+        run.profiles[0] = PROFILE
+        run.results[0].status, run.results[0].exit_code = "failed", 5
+
+    monkeypatch.setattr(Run, "execute", execute)
+    Path("train.py").write_text("")
+    measure(parse_job("train.py"), devices.choose("cpu"), 64 * MIB)
+    told = capsys.readouterr().err
+    assert told == "gpushare: the profile is not kept: train exited with 5 after it was measured\n"
+
+
+@pytest.mark.parametrize("saved", [None, PROFILE])
+def test_after_a_stop_a_saved_profile_stays_and_that_is_told(
+    saved: Profile | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = RunPlan([parse_job("train.py", tmp_path)], [saved], 64 * MIB, "zico")
+    run = Run(plan, Logs(tmp_path, ["train"]), PlainScreen(sys.stderr, sys.stderr))
+    run.profiles, run.stopped_profiles = {0: PROFILE}, {0}
+    reports._keep_profiles(run)
+    told = capsys.readouterr().err.partition(": the run was stopped by Ctrl-Z")[0]
+    stays = "the new profile of train is not kept, its saved one stays"
+    assert told == f"gpushare: {stays if saved else 'the profile of train is not kept'}"
 
 
 def test_a_profile_that_was_complete_after_a_stop_is_not_kept(

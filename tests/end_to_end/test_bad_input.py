@@ -160,8 +160,9 @@ def test_a_saved_profile_above_the_budget_is_refused_at_once(gpushare: Run) -> N
     [
         (("none.py",), 2, "no script none.py"),
         (("raises.py",), 1, "ZeroDivisionError: division by zero"),
-        (("three.py",), 1, "ended as failed"),
-        (("quiet.py",), 1, "no two iterations were seen"),
+        (("three.py",), 1, "three exited with 3: it takes 3 iterations, and none was seen"),
+        (("quiet.py",), 1, "it takes 3 iterations, and none was seen"),
+        (("train.py", "2"), 1, "train ended well: it takes 3 iterations, and 2 were seen"),
         (("--budget", "100MiB", "big.py", "5"), 3, "big needs at least"),
     ],
 )

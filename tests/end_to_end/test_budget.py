@@ -202,4 +202,4 @@ def test_misuse(gpushare: Run) -> None:
     none = gpushare("budget", "1GiB")
     assert none.returncode == 2 and "no run of yours is under way" in none.stderr
     absent = gpushare("budget", "1GiB", "--run", "1")
-    assert absent.returncode == 2 and "the run 1 does not answer" in absent.stderr
+    assert absent.returncode == 2 and "no run 1 of yours is under way" in absent.stderr

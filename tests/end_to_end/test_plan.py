@@ -211,7 +211,7 @@ def test_a_script_that_has_no_iterations_is_told(gpushare: Run, tmp_path: Path) 
     (tmp_path / "idle.py").write_text("print('nothing')\n")
     done = gpushare("plan", "idle.py", "--budget", "100MiB")
     assert done.returncode == 2
-    assert "no profile: idle ended well: no two iterations were seen" in done.stderr
+    assert "no profile: idle ended well: it takes 3 iterations, and none was seen" in done.stderr
     assert done.stdout == ""
 
 

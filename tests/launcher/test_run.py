@@ -1,5 +1,6 @@
 """The parent's side of a run, with nobody on the other one."""
 
+import contextlib
 import signal
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class InterruptedScreen:
     """Ctrl-C comes while it is taken down."""
 
     stopped = False
+    aside = contextlib.nullcontext
 
     def note(self, text: str) -> None:
         pass

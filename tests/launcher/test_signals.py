@@ -1,8 +1,10 @@
 """Signals while the launcher waits for the host."""
 
+import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +20,12 @@ class Host:
 
     def send(self, message: dict[str, Any]) -> None:
         os.write(self._writing, bytes([message["number"]]))
+
+    def stop(self) -> None:
+        """With Ctrl-Z."""
+
+    def go_on(self) -> None:
+        self.send({"number": 1})
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -37,6 +45,28 @@ def test_one_that_another_thread_got_is_handled_while_we_wait(count: int) -> Non
         signals.until_readable(host.reading)
     give_up.cancel()
     assert set(os.read(host.reading, 10)) == {signal.SIGUSR1}
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_while_ctrl_z_stops_the_run_the_view_is_aside(waiting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[object] = []
+
+    @contextlib.contextmanager
+    def aside() -> Iterator[None]:
+        happened.append("aside")
+        yield
+        happened.append("back")
+
+    monkeypatch.setattr("gpushare.launcher.signals.os.kill", lambda _, number: happened.append(number))
+    host = Host()
+    with Signals(list, print, aside) as signals:
+        signals.reach(host)
+        stop = threading.Timer(0.2, signal.pthread_kill, [threading.get_ident(), signal.SIGTSTP])
+        stop.start()
+        if not waiting:
+            stop.join()  # the main thread is in the middle of something
+        signals.until_readable(host.reading)
+    assert happened == (["aside", signal.SIGSTOP, "back"] if waiting else [signal.SIGSTOP])
 
 
 def test_what_was_set_before_is_set_again() -> None:

@@ -192,3 +192,11 @@ def test_segments_cover_the_curve_once(held: list[int], split: int) -> None:
     for first, end in pieces[:-1]:
         inside = sum(abs(held[i] - held[i - 1]) for i in range(first + 1, end))
         assert inside < split
+
+
+@pytest.mark.parametrize("field", ["held_bytes", "time_s"])
+def test_what_a_file_lacks_is_named(field: str) -> None:
+    content = PROFILE.to_json()
+    del content["curve"][field]
+    with pytest.raises(UsageError, match=f"^x is damaged: it lacks '{field}'$"):
+        Profile.from_json(content, "x")

@@ -93,3 +93,12 @@ def test_a_sweep_spans_the_largest_peak_to_the_sum() -> None:
     assert throughput == sorted(throughput)
     assert len(found["temporal"]) == len(at)
     assert {point.ended for points in found.values() for point in points} == {2}
+
+
+def test_no_budget_of_a_sweep_is_below_the_least() -> None:
+    pair = [triangle("a"), triangle("b")]
+    whole = sweep_budgets(pair, 5)
+    assert min(whole) == PEAK * PAGE
+    some = sweep_budgets(pair, 5, least_bytes=PEAK * PAGE + PAGE // 2)
+    assert min(some) == (PEAK + 1) * PAGE and max(some) == max(whole)
+    assert sweep_budgets(pair, 5, least_bytes=1 << 40) == [1 << 40]

@@ -38,6 +38,7 @@ def plan(**policies: dict[str, object]) -> dict[str, object]:
         "iteration_s": 1.0,
         "iterations": 5,
         "threads": 1.0,
+        "arrival_s": 0.0,
         "priority": 0,
     }
     return {
@@ -88,6 +89,17 @@ def test_of_many_messages_the_first_are_shown() -> None:
     assert all(f"unmanaged: job {i}: why {i}\n" in drawn for i in range(6)) and "more" not in drawn
 
 
+def test_what_is_so_under_several_policies_is_told_once() -> None:
+    failed = job("second", status="refused", message="gpushare: out of memory: why")
+    other = job("second", status="refused", message="gpushare: out of memory: for another reason")
+    found = {name: policy(job("first"), failed, all_ok=False) for name in ("zico", "temporal")}
+    lines = text_of(plan(**found, unmanaged=policy(job("first"), other, all_ok=False)), "zico").splitlines()
+    assert [line for line in lines if ": out of memory" in line] == [
+        "zico, temporal: second: out of memory: why",
+        "unmanaged: second: out of memory: for another reason",
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 110])
 def test_of_the_drawn_policy_each_job_is_told_and_nothing_is_cut_off(width: int) -> None:
     long = "a-job-whose-name-is-longer-than-there-is-room-for-in-a-terminal-of-80-columns"
@@ -99,7 +111,7 @@ def test_of_the_drawn_policy_each_job_is_told_and_nothing_is_cut_off(width: int)
     report["jobs"] = [{**report["jobs"][0], "name": name} for name in twenty]
     text = text_of(report, "zico", width)
     lines = text.splitlines()
-    assert max(map(len, lines)) <= width and "…" not in text.replace("a-job-whos…", "")  # beside the picture
+    assert max(map(len, lines)) <= width and "…" not in text.replace("a-j…lumns-7", "")  # beside the picture
     told = lines[lines.index("the jobs under zico:") + 1 :]
     assert told[0].split() == ["waits", "waits", "for", "longest"]
     assert told[1].split() == ["job", "fits", "shift", "at", "doors", "memory", "wait", "slowdown"]
@@ -144,6 +156,19 @@ def test_who_is_queued_is_told_with_the_reason(width: int) -> None:
     many = [job(f"job-{n}", queued_s=1.0) for n in range(10)]
     text = text_of(plan(zico=policy(*many)), "zico", width)
     assert ": job-0 (1.0 s), job-1 (1.0 s), " in text and ", job-6 (1.0 s), 3 more; all jobs" in text
+
+
+@pytest.mark.parametrize(("arrival_s", "told"), [(0.0, "5.0 s"), (1.5, "6.5 s"), (20.0, "8.0 s")])
+def test_the_picture_goes_on_until_all_jobs_have_arrived(arrival_s: float, told: str) -> None:
+    report = plan(zico=policy(job("first"), job("second")))
+    report["jobs"] = [report["jobs"][0], {**report["jobs"][1], "arrival_s": arrival_s}]
+    assert f"the pool under zico, the first {told}:" in text_of(report, "zico")
+
+
+def test_the_smallest_budget_for_all_is_that_for_all_at_once() -> None:
+    lines = text_of(plan(zico=policy(job("first"), job("second")))).splitlines()
+    above = next(line for line in lines if " none waits" in line)
+    assert above.split()[-4:] == ["at", "once", "none", "waits"]
 
 
 def test_factors_of_pairs_are_told_with_their_source() -> None:

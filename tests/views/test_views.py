@@ -4,6 +4,7 @@ import struct
 from dataclasses import replace
 
 import pytest
+from filled_memory import MIB, empty, fill, put, text_of
 from rich.console import Console
 
 from gpushare.launcher.results import JobResult
@@ -19,38 +20,10 @@ from gpushare.views.live import LiveScreen
 from gpushare.views.profile import curve_picture, render_profile, rows
 from gpushare.views.summary import render_summary
 
-MIB = 1 << 20
-
 
 @pytest.fixture
 def memory() -> int:
-    descriptor = os.memfd_create("telemetry")
-    os.ftruncate(descriptor, layout.TOTAL_BYTES)
-    return descriptor
-
-
-def put(descriptor: int, offset: int, names: list[str], **values: int) -> None:
-    for name, value in values.items():
-        os.pwrite(descriptor, struct.pack("<Q", value), offset + 8 * names.index(name))
-
-
-def fill(descriptor: int) -> None:
-    put(descriptor, 0, layout.HEADER, held_bytes=300 * MIB, held_peak_bytes=310 * MIB)
-    put(descriptor, 0, layout.HEADER, overlap_ns=2_000_000_000)
-    for account, iterations in ((1, 40), (2, 38)):
-        slot = layout.HEADER_BYTES + account * layout.SLOT_BYTES
-        put(descriptor, slot, layout.SLOT, state=3, held_bytes=150 * MIB, iterations=iterations)
-        put(descriptor, slot, layout.SLOT, solo_peak_bytes=200 * MIB, begin_ns=1, end_ns=5_000_000_001)
-        put(descriptor, slot, layout.SLOT, solo_iteration_ns=100_000_000, shared_iterations=iterations)
-        put(descriptor, slot, layout.SLOT, shared_work=iterations * 1_000_000)
-        put(descriptor, slot, layout.SLOT, shared_iteration_sum_ns=iterations * 110_000_000)
-        put(descriptor, slot, layout.SLOT, door_wait_ns=1_000_000_000)
-
-
-def text_of(renderable: object, width: int = 80) -> str:
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(renderable)
-    return console.export_text()
+    return empty()
 
 
 def test_events_are_read_in_order_and_torn_ones_skipped(memory: int) -> None:
@@ -221,6 +194,25 @@ def test_summary_has_its_figures(memory: int) -> None:
     render_summary(summary, console)
     text = console.export_text()
     assert "failed (3)" in text and "b: why" in text and "400.0 MiB" in text
+
+
+@pytest.mark.parametrize(
+    ("accounts", "told"),
+    [
+        ((1, 2), "peaks alone sum to 400.0 MiB; budget "),
+        ((1, None), "peaks alone sum to 200.0 MiB without b; budget "),
+        ((None, None), "budget "),
+    ],
+)
+def test_peaks_of_who_never_iterated_are_not_in_their_sum(
+    memory: int, accounts: tuple[int | None, int | None], told: str
+) -> None:
+    fill(memory)
+    results = [JobResult(name, "x", account=a) for name, a in zip("ab", accounts, strict=True)]
+    summary = build_summary(Telemetry(memory), results, policy="zico", budget_bytes=400 * MIB, duration_s=6.0)
+    console = Console(width=100, record=True, file=io.StringIO())
+    render_summary(summary, console)
+    assert f"\n{told}400.0 MiB; the pool's peak was" in console.export_text()
 
 
 def test_a_job_alone_takes_what_its_iterations_were_found_to_take(memory: int) -> None:
