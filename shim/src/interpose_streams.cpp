@@ -43,9 +43,14 @@ int stream_named(std::string_view path) {
   return stream_in({by_process, static_cast<size_t>(length)}, path);
 }
 
+// Found by their names: the shim's own calls are redirected as well where it is linked to a caller.
+template <class Call>
+Call* real(const char* name) {
+  return reinterpret_cast<Call*>(dlsym(RTLD_DEFAULT, name));
+}
+
 int open_file(const char* path, int flags, ...) {
-  static const auto real =
-      reinterpret_cast<int (*)(const char*, int, ...)>(dlsym(RTLD_DEFAULT, "open64"));
+  static const auto real_open = real<int(const char*, int, ...)>("open64");
   va_list more;
   va_start(more, flags);
   mode_t mode = va_arg(more, mode_t);  // what is there where none was given is not looked at
@@ -53,10 +58,10 @@ int open_file(const char* path, int flags, ...) {
   uint32_t account = active() ? thread_state.account : 0;
   int number = account && path ? stream_named(path) : kNone;
   int own = number == kNone ? 0 : descriptors[account][number].load(std::memory_order_relaxed);
-  if (!own) return real(path, flags, mode);
+  if (!own) return real_open(path, flags, mode);
   char instead[32];
   snprintf(instead, sizeof instead, "/proc/self/fd/%d", own - 1);
-  return real(instead, flags, mode);
+  return real_open(instead, flags, mode);
 }
 
 // The job's descriptor in the place of `file`; kNone: there is none.
@@ -67,18 +72,21 @@ int own_of(int file) {
 }
 
 ssize_t write_file(int file, const void* from, size_t bytes) {
+  static const auto real_write = real<decltype(write)>("write");
   int own = own_of(file);
-  return write(own == kNone ? file : own, from, bytes);
+  return real_write(own == kNone ? file : own, from, bytes);
 }
 
 // Not closed, or what another job opens next would get the number; what is written there fails.
 int close_file(int file) {
+  static const auto real_close = real<decltype(close)>("close");
+  static const auto real_open = real<int(const char*, int, ...)>("open64");
   int own = own_of(file);
-  if (own == kNone || own == file) return close(file);
-  int nowhere = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (own == kNone || own == file) return real_close(file);
+  int nowhere = real_open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nowhere < 0) return -1;
   int done = dup3(nowhere, own, O_CLOEXEC);
-  close(nowhere);
+  real_close(nowhere);
   return done < 0 ? -1 : 0;
 }
 
