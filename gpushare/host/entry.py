@@ -25,7 +25,7 @@ GIL_TURN_S = 0.0005
 
 def main(control_descriptor: int) -> int:
     """Run what the first message asks for; 0 when every job has ended, however it did."""
-    faulthandler.register(signal.SIGQUIT)  # where all threads are, into the host's log
+    faulthandler.register(signal.SIGQUIT, file=os.dup(2))  # where all threads are; 2 will be each job's own
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # the parent tells us of it
         signal.signal(signal.SIGINT, lambda *_: None)  # not SIG_IGN, which programs would inherit
     control = Control(control_descriptor)

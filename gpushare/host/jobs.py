@@ -204,7 +204,7 @@ class JobRunner:
         outcome, raised = Outcome("failed", 1), None
         try:
             code = script.load(self._spec["kind"], self._spec["target"], self._spec["cwd"], job)
-            exec(code, vars(job.main))
+            script.execute(code, job)
             outcome = Outcome("ok", 0)
         except ProfileDone:
             outcome = Outcome("profiled", 0)

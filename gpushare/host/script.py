@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from gpushare.isolation import interrupts
+from gpushare.isolation import interrupts, signal_handlers
 from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
@@ -47,6 +47,18 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
     loader = SourceFileLoader("__main__", path)
     names.update(__file__=path, __spec__=None, __package__=None, __cached__=None, __loader__=loader)
     return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+
+
+def execute(code: types.CodeType, job: JobContext) -> None:
+    """Run it, to the end of the handlers of signals that run beside it."""
+    try:
+        exec(code, vars(job.main))
+    except HardExit:
+        raise
+    except BaseException:
+        signal_handlers.finish(job)
+        raise
+    signal_handlers.finish(job)
 
 
 def search_path(kind: str, target: str, cwd: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from gpushare.isolation import context
 from gpushare.native import interpreter
 
-_OF_ONE = ("fstat", "fsync", "isatty", "lseek", "read", "ttyname", "write")
+_OF_ONE = ("fstat", "fsync", "isatty", "lseek", "pwrite", "read", "readv", "ttyname", "write", "writev")
 _close, _dup, _dup2, _close_range = os.close, os.dup, os.dup2, os.closerange
 _terminal_size = os.get_terminal_size
 _fstat = os.fstat

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from gpushare.isolation import context, directory, exits, interrupts
@@ -18,6 +20,7 @@ from gpushare.isolation.perjob import PerJob
 
 OF_TIMERS = {signal.ITIMER_VIRTUAL: signal.SIGVTALRM, signal.ITIMER_PROF: signal.SIGPROF}
 _getsignal = signal.getsignal
+_OURS = f"{Path(__file__).parent.parent}/"
 _IGNORED = (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT)
 # Since before any job: by python itself (SIGPIPE), or by whoever started gpushare (`nohup`, `trap ''`).
 IGNORED_FROM_START = frozenset(n for n in signal.valid_signals() if _getsignal(n) is signal.SIG_IGN)
@@ -36,6 +39,7 @@ class _Table:
         self.over = False  # what the job's modules have is about to go, or gone
         self.handled = 0  # by handlers that have returned, or raised
         self.one_more = threading.Condition()
+        self.running: set[threading.Thread] = set()  # in which handlers run
 
 
 _tables: PerJob[_Table] = PerJob(_Table(), _Table)
@@ -71,6 +75,8 @@ def deliver(job: context.JobContext, number: int, *, from_outside: bool = True) 
     handler = handler_of(job, number)
     if handler is signal.default_int_handler:
         interrupts.send(job, KeyboardInterrupt, ends_waits=True)
+    elif callable(handler) and not from_outside and threading.get_ident() == job.thread_ident:
+        _call_here(_tables.of(job), lambda: handler(int(number), _of_the_script(sys._getframe())))
     elif callable(handler):
         frame = sys._current_frames().get(job.thread_ident)
         return _in_job(job, lambda: handler(int(number), frame), from_outside)
@@ -101,12 +107,12 @@ def _in_job(
             if not table.over:
                 _forward(job, error)
         finally:
-            with table.one_more:
-                table.handled += 1
-                table.one_more.notify_all()
+            table.running.discard(threading.current_thread())
+            _count(table)
 
     def start() -> threading.Thread:
         thread = threading.Thread(target=run, name="signal", daemon=True)
+        table.running.add(thread)
         before = context.current()
         context.bind(job)  # a thread belongs to the job that starts it
         try:
@@ -120,6 +126,34 @@ def _in_job(
         threading.Thread(target=start, name="signal", daemon=True).start()
         return None
     return start()
+
+
+def _count(table: _Table) -> None:
+    with table.one_more:
+        table.handled += 1
+        table.one_more.notify_all()
+
+
+def _call_here(table: _Table, call: Callable[[], object]) -> None:
+    """Of a signal that the job's main thread sends to itself: before the next line, and what it raises comes there."""
+    try:
+        call()
+    finally:
+        _count(table)
+
+
+def _of_the_script(frame: FrameType | None) -> FrameType | None:
+    """The frame that has called gpushare's."""
+    while frame and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame
+
+
+def finish(job: context.JobContext) -> None:
+    """Wait for handlers that run: the script can't end in the middle of one, whose checkpoint would be half a file."""
+    while running := list(_tables.of(job).running):
+        running[0].join()
+        _tables.of(job).running.discard(running[0])
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:

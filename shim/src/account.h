@@ -111,6 +111,7 @@ struct Account {
   uint64_t saved = 0;                         // pages whose contents were copied out; not in `held`
   uint64_t copy_failed_ns = 0;                // when it was last tried in vain; 0: never
   uint64_t goes_on_until_ns = 0;           // past one that it was to leave for, since it could not
+  uint64_t held_back_since_ns = 0;         // at its door, for that one; 0: it is not
   uint32_t woken = 0;                      // threads that found its memory away
   uint64_t stranded_since_ns = 0;          // without room for what was copied out; 0: it has
   bool abandoned = false;                  // for that; its threads wait for ever

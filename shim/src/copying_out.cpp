@@ -24,9 +24,13 @@ constexpr uint64_t kTryAgainNs = 1000000000;  // after a copy that failed
 // lock in hand that the others may want.
 bool Judge::can_leave(const Account& a) const {
   bool failed = a.copy_failed_ns && now_ns() - a.copy_failed_ns < kTryAgainNs;
-  auto impatient = [&](const Waiter* w) { return w->id == a.id && w->no_wait; };
-  return !a.saved && !a.cancelled && !failed && a.held > 0 && stands_still(a) &&
-         std::ranges::none_of(memory_waiters_, impatient);
+  return !a.saved && !a.cancelled && !failed && a.held > 0 && stands_still(a) && !is_impatient(a);
+}
+
+// Whether a thread of it waits with a lock in hand, so not for long.
+bool Judge::is_impatient(const Account& a) const {
+  return std::ranges::any_of(memory_waiters_,
+                             [&](const Waiter* w) { return w->id == a.id && w->no_wait; });
 }
 
 bool Judge::may_leave(const Waiter& w) const { return can_leave(accounts_[w.id]); }
@@ -153,6 +157,7 @@ bool Judge::has_room_to_return(const Account& a, uint64_t pages) const {
   uint64_t sum = a.saved + pages;
   if (stands_aside(a)) return false;
   if (!a.open) {
+    if (makes_way_for_passed(a)) return false;
     if (!leaves_room(a, sum, true)) return false;
     sum = std::max(sum, a.curve.known() ? a.curve.claim(0) : 0);
   }

@@ -181,6 +181,7 @@ void Governor::open(Account& a) {
   a.open = true;
   ++moment_;
   a.in_iteration = true;
+  a.held_back_since_ns = 0;
   a.alone = policy_ != Policy::kUnmanaged && !a.curve.known();
   a.overrunning = false;
   a.opened_ns = now;
@@ -234,6 +235,7 @@ void Governor::close(Account& a, bool in_the_middle) {
 
 void Governor::count_iteration(Account& a, IterationKinds::Times times, bool batch) {
   bool profiled = !a.curve.known() && a.warmup_left == 0;
+  bool warms_up = a.curve_given && a.warmup_left > 0 && !batch;
   uint64_t duration = times.duration_ns;
   learn(a, times, batch);
   a.after_batch = batch;
@@ -244,7 +246,7 @@ void Governor::count_iteration(Account& a, IterationKinds::Times times, bool bat
     uint64_t gil_wait = telemetry_->slot(a.id, kGilWaitNs) - a.gil_wait_before_ns;
     telemetry_->slot(a.id, kSoloIterationNs, duration - std::min(duration, gil_wait));
     telemetry_->slot(a.id, kSoloLivePeak, static_cast<uint64_t>(std::max<int64_t>(a.live_peak, 0)));
-  } else if (!a.alone && !batch) {
+  } else if (!a.alone && !batch && !warms_up) {
     telemetry_->add(a.id, kSharedIterationSumNs, duration);
     telemetry_->add(a.id, kSharedIterations, 1);
     telemetry_->add(a.id, kSharedWork, a.iteration_kinds.last_work());

@@ -95,7 +95,7 @@ void Governor::learn(Account& a, IterationKinds::Times times, bool batch) {
   if (a.recorder.length() == 0) return;
   if (a.warmup_left > 0 && (a.alone || (a.curve_given && !batch))) {
     --a.warmup_left;
-    if (!a.alone) pass_over(a, times.duration_ns);
+    if (!a.alone) pass_over(a);
     return;
   }
   bool first = !a.curve.known();
@@ -121,13 +121,14 @@ void Governor::learn(Account& a, IterationKinds::Times times, bool batch) {
 
 // The first iteration of a job with a saved profile, which was made without it: optimizers make
 // their state in it, and libraries what they keep. As no kind of its own it can't be taken for what
-// the others are measured by.
-void Governor::pass_over(Account& a, uint64_t duration_ns) {
+// the others are measured by. Its time counts as that of the set-up does.
+void Governor::pass_over(Account& a) {
   uint64_t most = 0;
   for (uint32_t i = 0; i < a.recorder.length(); ++i)
     most = std::max<uint64_t>(most, a.recorder.held(i));
   learn_from_excess(a, false);
-  a.iteration_kinds.pass_over(duration_ns, a.curve.duration_ns());
+  a.iteration_kinds.pass_over();
+  telemetry_->raise(a.id, kLargestOverrun, a.overrun_here * pool_.page_bytes());
   if (most <= a.curve.claim(0) || !a.curve.cover(a.recorder)) return;
   a.forecast.follow(a.curve, false);
   a.segments.cut(a.curve, split_);

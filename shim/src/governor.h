@@ -246,7 +246,7 @@ class Governor : private Judge {
   void close(Account& a, bool in_the_middle = false);
   void count_iteration(Account& a, IterationKinds::Times times, bool batch);
   void learn(Account& a, IterationKinds::Times times, bool batch);
-  void pass_over(Account& a, uint64_t duration_ns);
+  void pass_over(Account& a);
   void learn_from_excess(Account& a, bool batch);
   void settle_headroom();
   void learn_kinds(Account& a);
@@ -273,7 +273,8 @@ class Governor : private Judge {
   void note_copying(uint64_t begun_ns);
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
-  bool give_up_holding(const Waiter& w);
+  Account* find_passer(const Waiter& w);
+  bool give_up_holding(bool at_once);
   void end_passing();
   void change_places();
   void note_moves(Account& a, uint64_t now);

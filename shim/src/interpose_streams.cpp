@@ -77,17 +77,11 @@ ssize_t write_file(int file, const void* from, size_t bytes) {
   return real_write(own == kNone ? file : own, from, bytes);
 }
 
-// Not closed, or what another job opens next would get the number; what is written there fails.
+// By their numbers these are nobody's to close, or what is opened next would get them. A file
+// object may be closed by the garbage collector, in a thread of another job.
 int close_file(int file) {
   static const auto real_close = real<decltype(close)>("close");
-  static const auto real_open = real<int(const char*, int, ...)>("open64");
-  int own = own_of(file);
-  if (own == kNone || own == file) return real_close(file);
-  int nowhere = real_open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nowhere < 0) return -1;
-  int done = dup3(nowhere, own, O_CLOEXEC);
-  real_close(nowhere);
-  return done < 0 ? -1 : 0;
+  return active() && file >= 0 && file < kStreams ? 0 : real_close(file);
 }
 
 }  // namespace

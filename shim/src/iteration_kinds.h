@@ -61,9 +61,8 @@ class IterationKinds {
   void mistaken();
   // What it was; the first one that ever ends is the profiled one. Returns its kind.
   uint32_t end(const Recorder& r, uint64_t residue_pages, Times times, bool batch = false);
-  // It was the first one of a job whose profiled one takes so long: of no kind, but work that has
-  // been done, as an errand is.
-  void pass_over(uint64_t duration_ns, uint64_t profiled_ns);
+  // It was the first one of a job that is known: one more, of no kind.
+  void pass_over();
   // Most pages that the rest of the open iteration needs. `all_kinds` is what the curve of them all
   // claims there.
   uint64_t claim(uint32_t ordinal, uint64_t all_kinds) const;

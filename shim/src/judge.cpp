@@ -79,7 +79,7 @@ bool Judge::fits_beside_residues(const Account& a, uint64_t more) const {
 
 bool Judge::counts_as_here(const Account& o, const Account& a) const {
   if (o.id == a.id || !o.live_job() || !o.curve.known()) return false;
-  return !o.saved || !goes_after(o, a);
+  return !o.saved || order_ == Order::kFair || !goes_after(o, a);
 }
 
 bool Judge::leaves_room(const Account& a, uint64_t n, bool to_those_here) const {

@@ -127,7 +127,8 @@ class Judge : protected Books {
   uint64_t lacks(const Waiter& w, bool they_left) const;
   bool is_passed(const Waiter& w) const;
   uint32_t passes_for_long(const Account& a) const;
-  Waiter* find_passer(const Waiter& w) const;
+  bool makes_way_for_passed(const Account& a) const;
+  bool is_impatient(const Account& a) const;
   Waiter* find_leaver(bool only_for_room) const;
   bool has_waiter(const Account& a) const;
   bool wakes_away(const Account& a) const;

@@ -21,7 +21,7 @@ constexpr uint64_t kCannotLeaveNs = 100000000;  // and who computes in another t
 
 // Whether the job is to leave for `first`, or will be when it comes to a place where it can.
 bool Judge::is_asked_to_leave(const Account& a, const Account& first) const {
-  bool comes = a.held > 0 && (a.open || a.at_door() || has_waiter(a));
+  bool comes = a.held > 0 && (a.open || a.at_door() || has_waiter(a)) && !is_impatient(a);
   return a.id && a.id != first.id && a.live_job() && !a.saved && comes &&
          now_ns() >= a.goes_on_until_ns && goes_after(a, first);
 }
@@ -61,29 +61,43 @@ uint32_t Judge::passes_for_long(const Account& a) const {
   return 0;
 }
 
+// Whether it is away, or to leave, for one that goes before it: then it comes back no sooner.
+bool Judge::makes_way_for_passed(const Account& a) const {
+  auto first = [&](const Waiter* w) {
+    return w->id != a.id && goes_after(a, accounts_[w->id]) && is_passed(*w);
+  };
+  return any_passed_ &&
+         (std::ranges::any_of(door_waiters_, first) || std::ranges::any_of(memory_waiters_, first));
+}
+
 // The last one that can leave for the waiter now, if all that can leave it enough.
-Waiter* Judge::find_passer(const Waiter& w) const {
-  Waiter* last = nullptr;
+Account* Governor::find_passer(const Waiter& w) {
+  Account* last = nullptr;
   uint64_t sum = 0;
-  for (const auto* waiters : {&door_waiters_, &memory_waiters_})
-    for (Waiter* x : *waiters) {
-      const Account& a = accounts_[x->id];
-      if (a.open || !is_asked_to_leave(a, accounts_[w.id]) || !may_leave(*x)) continue;
-      sum += keeps(a);
-      if (!last || goes_after(a, accounts_[last->id])) last = x;
-    }
+  for (uint32_t id = 1; id <= jobs_; ++id) {
+    Account& a = accounts_[id];
+    if (a.open || !has_waiter(a) || !is_asked_to_leave(a, accounts_[w.id]) || !can_leave(a))
+      continue;
+    sum += keeps(a);
+    if (!last || goes_after(a, *last)) last = &a;
+  }
   return sum >= lacks(w, false) ? last : nullptr;
 }
 
-// Those whose doors were shut for the waiter in vain go on, for as long as it has waited at least.
-bool Governor::give_up_holding(const Waiter& w) {
+// Those whose doors were shut for one that is passed, in vain, go on for as long as it has waited
+// at least.
+bool Governor::give_up_holding(bool at_once) {
   bool any = false;
   uint64_t now = now_ns();
-  for (Waiter* x : door_waiters_) {
+  for (const Waiter* x : door_waiters_) {
     Account& a = accounts_[x->id];
-    uint64_t patience = may_leave(*x) ? kHeldNs : kCannotLeaveNs;
-    bool shut_for_it = x->reasons.why() == kBehind && is_asked_to_leave(a, accounts_[w.id]);
-    if (!shut_for_it || now - x->reasons.since_ns() < patience) continue;
+    if (!passes_for_long(a)) {
+      a.held_back_since_ns = 0;
+      continue;
+    }
+    if (!a.held_back_since_ns) a.held_back_since_ns = now;
+    uint64_t patience = at_once ? 0 : can_leave(a) ? kHeldNs : kCannotLeaveNs;
+    if (now - a.held_back_since_ns < patience) continue;
     a.goes_on_until_ns = now + kPassedNs;
     any = true;
   }
@@ -94,17 +108,16 @@ void Governor::end_passing() {
   auto passed = [this](const Waiter* w) { return is_passed(*w); };
   any_passed_ =
       std::ranges::any_of(door_waiters_, passed) || std::ranges::any_of(memory_waiters_, passed);
-  if (!any_passed_ || parked_for_) return;
-  for (const auto* waiters : {&door_waiters_, &memory_waiters_})
-    for (const Waiter* w : *waiters) {
-      if (!is_passed(*w)) continue;
-      if (Waiter* last = find_passer(*w)) {
-        Account& a = accounts_[last->id];
-        if (!copy_out(a)) a.goes_on_until_ns = now_ns() + kPassedNs, pump();
+  if (parked_for_) return;
+  if (any_passed_)
+    for (const auto* waiters : {&door_waiters_, &memory_waiters_})
+      for (const Waiter* w : *waiters) {
+        Account* last = is_passed(*w) ? find_passer(*w) : nullptr;
+        if (!last) continue;
+        if (!copy_out(*last)) last->goes_on_until_ns = now_ns() + kPassedNs, pump();
         return;
       }
-      if (give_up_holding(*w)) return pump();
-    }
+  if (give_up_holding(false)) pump();
 }
 
 }  // namespace gpushare

@@ -74,6 +74,11 @@ void Governor::resolve_wedge() {
   if (!in_iterations) victim = last_at_a_door(victim);
   if (!victim) return;
   if (std::exchange(aside_, 0)) return pump();  // nobody is refused for what others would do
+  if (give_up_holding(true)) {
+    size_t waiting = memory_waiters_.size() + door_waiters_.size();
+    pump();
+    if (memory_waiters_.size() + door_waiters_.size() < waiting) return;
+  }
   memory_waiters_.remove(victim);
   door_waiters_.remove(victim);
   victim->refused = true;

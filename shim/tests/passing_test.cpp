@@ -129,6 +129,27 @@ void two_leave_where_both_are_needed() {
   CHECK(s.goes_on(a) && s.left(b) == 1 && s.left(c) == 1);
 }
 
+// The same for a set-up: who has left first is not back before the second one has.
+void two_leave_for_a_set_up() {
+  Scene s;
+  uint32_t a = s.unknown(), b = s.known(25, 20), c = s.known(25, 20);
+  CHECK(s.hold(a, 21) == Answer::kGo);
+  for (uint32_t id : {b, c}) {
+    CHECK(s.hold(id, 5) == Answer::kGo && s.door(id) == Answer::kGo);
+    CHECK(s.hold(id, 25) == Answer::kGo);
+    s.free_down_to(id, 20);
+  }
+  CHECK(s.hold(a, 80) == Answer::kWaits);
+  for (int n = 0; n < 98; ++n) {
+    s.pass(100 * kMs);
+    CHECK(s.door(b) == Answer::kGo && s.door(c) == Answer::kGo);
+  }
+  s.pass(300 * kMs);
+  CHECK(s.door(b) == Answer::kWaits && s.door(c) == Answer::kWaits);
+  s.pass(200 * kMs);
+  CHECK(s.goes_on(a) && s.left(b) == 1 && s.left(c) == 1);
+}
+
 // Two of three wait in their set-ups, each with what the other one lacks.
 void a_set_up_leaves_for_one_before_it() {
   Scene s;
@@ -183,6 +204,7 @@ int main() {
   under_fair_nobody_does();
   who_cannot_leave_goes_on();
   two_leave_where_both_are_needed();
+  two_leave_for_a_set_up();
   a_set_up_leaves_for_one_before_it();
   of_set_ups_the_last_one_leaves();
   who_goes_first_by_its_rank_stays();

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,7 +62,14 @@ def test_while_ctrl_z_stops_the_run_the_view_is_aside(waiting: bool, monkeypatch
     host = Host()
     with Signals(list, print, aside) as signals:
         signals.reach(host)
-        stop = threading.Timer(0.2, signal.pthread_kill, [threading.get_ident(), signal.SIGTSTP])
+        main = threading.get_ident()
+
+        def send() -> None:
+            while signals._waiting != waiting:
+                time.sleep(0.001)
+            signal.pthread_kill(main, signal.SIGTSTP)
+
+        stop = threading.Thread(target=send)
         stop.start()
         if not waiting:
             stop.join()  # the main thread is in the middle of something
