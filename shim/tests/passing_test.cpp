@@ -95,6 +95,15 @@ void under_fair_nobody_does() {
   CHECK(g.s.iterates_until(g.a, g.b, 40, 35) >= 30 && g.s.left(g.b) == 0);
 }
 
+// The one that waits is the one that goes last.
+void who_goes_first_does_not_leave() {
+  Scene s;
+  uint32_t a = s.unknown(), b = s.known(70, 10);
+  CHECK(s.hold(a, 5) == Answer::kGo && s.hold(b, 10) == Answer::kGo);
+  CHECK(s.iterate(a, 40, 35) && s.iterate(a, 40, 35) && s.door(b) == Answer::kWaits);
+  CHECK(s.iterates_until(b, a, 40, 35) >= 30 && s.left(a) == 0);
+}
+
 // Another thread of job b computes, which may use what it holds: its door is shut for a moment
 // once in ten seconds.
 void who_cannot_leave_goes_on() {
@@ -202,6 +211,7 @@ void who_goes_first_by_its_rank_stays() {
 int main() {
   who_has_come_to_keep_more_leaves();
   under_fair_nobody_does();
+  who_goes_first_does_not_leave();
   who_cannot_leave_goes_on();
   two_leave_where_both_are_needed();
   two_leave_for_a_set_up();

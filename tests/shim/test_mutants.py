@@ -715,7 +715,7 @@ MUTANTS = [
         "iteration_kinds",
         "iteration_kinds.cpp",
         "  work_ += 1;\n",
-        "  begin();\n}\n\n// Kinds",
+        "",
     ),
     ("governor", "governor.cpp", "(a.alone || (a.curve_given && !batch))", "a.alone"),
     ("governor", "governor.cpp", "most <= a.curve.claim(0) || !a.curve.cover(a.recorder)", "true"),
