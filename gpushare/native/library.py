@@ -43,7 +43,8 @@ class Config(ctypes.Structure):
 
 _MEMORY = (
     "budget_bytes page_bytes limit_bytes pool_held_bytes shared_bytes live_bytes live_peak_bytes allocated_bytes "
-    "freed_bytes blocks blocks_peak allocations frees held_bytes held_peak_bytes charged_bytes returned_bytes refusals"
+    "freed_bytes blocks blocks_peak allocations frees held_bytes held_peak_bytes charged_bytes returned_bytes refusals "
+    "copied_out_bytes"
 )
 
 

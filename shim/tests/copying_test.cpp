@@ -341,8 +341,9 @@ void nobody_leaves_for_a_set_up_beside_an_iteration() {
 
 // Job 1 outgrows what is there, so both others leave at their doors; neither fits beside what the
 // other one is to bring back.
-void two_that_are_both_away_come_back() {
+void two_that_are_both_away_come_back(Order order) {
   World w(Policy::kZico, 40);
+  w.governor.set_order(order, 0);
   std::vector<WritingJob> jobs = begun(w, 3);
   for (WritingJob& job : jobs)
     while (job.pages.size() < (job.id == 1 ? 2 : 13)) job.take();
@@ -529,7 +530,7 @@ int main() {
   jobs_that_set_up_at_once();
   who_left_in_its_set_up_comes_back_beside_an_iteration();
   nobody_leaves_for_a_set_up_beside_an_iteration();
-  two_that_are_both_away_come_back();
+  for (Order order : {Order::kFifo, Order::kFair}) two_that_are_both_away_come_back(order);
   a_thread_that_will_not_wait_for_long_keeps_a_job_in();
   waits_of_two_threads_at_once();
   who_is_stranded_is_told_of_and_can_be_saved();
