@@ -117,6 +117,9 @@ def _in_job(
         context.bind(job)  # a thread belongs to the job that starts it
         try:
             thread.start()
+        except BaseException:
+            table.running.discard(thread)
+            raise
         finally:
             context.bind(before)
         return thread
@@ -151,9 +154,10 @@ def _of_the_script(frame: FrameType | None) -> FrameType | None:
 
 def finish(job: context.JobContext) -> None:
     """Wait for handlers that run: the script can't end in the middle of one, whose checkpoint would be half a file."""
-    while running := list(_tables.of(job).running):
-        running[0].join()
-        _tables.of(job).running.discard(running[0])
+    table = _tables.of(job)
+    if table.running:  # not by their `join`: one may be about to start
+        with table.one_more:
+            table.one_more.wait_for(lambda: not table.running)
 
 
 def _forward(job: context.JobContext, error: BaseException) -> None:

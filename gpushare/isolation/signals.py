@@ -141,6 +141,7 @@ def _after_fork_in_child() -> None:
     job = context.current()
     if job is None:
         return
+    table_of(job).running.clear()  # these are the parent's threads
     _set_wakeup_fd(-1)  # its other end is the parent's
     for number in {signal.SIGINT, *signal_routes.ROUTED, *table_of(job).handlers}:
         if number == signal.SIGINT or signal_routes.comes_to_host(number):

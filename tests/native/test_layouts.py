@@ -1,5 +1,6 @@
 """What the shim fills in has the fields that Python reads: one that is too short is written beyond its end."""
 
+import ctypes
 import re
 from pathlib import Path
 
@@ -19,11 +20,11 @@ HEADER = Path(__file__).parents[2] / "shim" / "include" / "gpushare.h"
         ("gs_piece", library.Piece),
     ],
 )
-def test_fields_are_those_of_the_header(name: str, structure: type) -> None:
+def test_fields_are_those_of_the_header(name: str, structure: type[ctypes.Structure]) -> None:
     body = re.search(rf"typedef struct {name} {{(.*?)}} {name};", HEADER.read_text(), re.DOTALL)
     assert body
     code = re.sub(r"//[^\n]*", "", body[1])
     declared = [
         field for line in code.split(";") for field in line.split()[1:] for field in field.split(",") if field
     ]
-    assert [re.sub(r"\[.*", "", field) for field in declared] == [field[0] for field in structure._fields_]  # type: ignore[attr-defined]
+    assert [re.sub(r"\[.*", "", field) for field in declared] == [field[0] for field in structure._fields_]
