@@ -272,8 +272,20 @@ def check(spec: JobSpec) -> None:
         raise UsageError(f"{spec.target} is no script{hint}")
     try:
         compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
+        _refuse_archive(spec, source)
+        if not isinstance(error, SyntaxError):
+            raise UsageError(f"{source} can't be read: {error}") from None
         where = f"{source}, line {error.lineno}" if error.lineno else str(source)
         raise UsageError(f"syntax error in {where}: {error.msg}") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UsageError(f"{source} can't be read: {error}") from None
+
+
+def _refuse_archive(spec: JobSpec, source: Path) -> None:
+    import zipfile  # only here: all commands load this module, and begin sooner without it
+
+    if zipfile.is_zipfile(source):
+        raise UsageError(
+            f"{spec.target} is a zip archive; a job is a script or '-m module': unpack it, and name its __main__.py"
+        )

@@ -1,3 +1,4 @@
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,13 @@ def test_check_finds_what_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(UsageError, match="is a directory"):
         jobs.check(jobs.parse_job("folder", tmp_path))
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__main__.py").write_text("x = 1\n")
+    zipapp.create_archive(tmp_path / "app", interpreter="/usr/bin/env python")
+    with pytest.raises(
+        UsageError, match=r"app\.pyz is a zip archive; a job is a script or '-m module': unpack it"
+    ):
+        jobs.check(jobs.parse_job("app.pyz", tmp_path))
     with pytest.raises(UsageError, match="no module nowhere"):
         jobs.check(jobs.parse_job("-m nowhere.at_all", tmp_path))
     (tmp_path / "b.json").write_text("{}")

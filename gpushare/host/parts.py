@@ -67,6 +67,7 @@ from gpushare.isolation import (
     system,
     threads,
     trace_hooks,
+    tracebacks,
     warning_state,
     watchdogs,
 )
@@ -100,6 +101,7 @@ _PARTS: tuple[Any, ...] = (
     fork,
     lasting_hooks,
     trace_hooks,
+    tracebacks,
     settings,
     collection,
     randomness,

@@ -6,9 +6,10 @@ Python code talks to its C++ code that way).
 
 from __future__ import annotations
 
+import dis
 import os
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NoReturn
 
 from gpushare.isolation import context
 from gpushare.native import shim
@@ -52,6 +53,21 @@ def _text(value: object) -> str:
     return value
 
 
+def _says_missing(name: str) -> Callable[[object], NoReturn]:
+    """A function that raises its KeyError where Python's own method does: tracebacks leave ours out, and have it."""
+    code = getattr(type(_host_environ), name).__code__
+    raising = next(each for each in dis.get_instructions(code) if each.opname == "RAISE_VARARGS")
+    line = (raising.positions and raising.positions.lineno) or 2
+    source = "\n" * (line - 2) + f"def {name}(key):\n    raise KeyError(key) from None"
+    made: dict[str, Any] = {"__name__": "os"}
+    exec(compile(source, code.co_filename, "exec"), made)
+    says: Callable[[object], NoReturn] = made[name]
+    return says
+
+
+_say_missing = {name: _says_missing(name) for name in ("__getitem__", "__delitem__")}
+
+
 class _Environ(MutableMapping[str, str]):
     """What `os.environ` is in plain python, for the calling job."""
 
@@ -60,7 +76,10 @@ class _Environ(MutableMapping[str, str]):
         return _host_environ if job is None or not context.in_host() else job.environ
 
     def __getitem__(self, key: str) -> str:
-        return self._target()[_text(key)]
+        value = self._target().get(_text(key))
+        if value is None:
+            _say_missing["__getitem__"](key)
+        return value
 
     def __setitem__(self, key: str, value: str) -> None:
         target = self._target()
@@ -71,7 +90,8 @@ class _Environ(MutableMapping[str, str]):
 
     def __delitem__(self, key: str) -> None:
         target = self._target()
-        del target[_text(key)]
+        if target.pop(_text(key), None) is None:
+            _say_missing["__delitem__"](key)
         if _is_kept_from_torch(key, target):
             return
         put_back(key)
@@ -103,13 +123,17 @@ class _EnvironBytes(MutableMapping[bytes, bytes]):
     """`os.environb`."""
 
     def __getitem__(self, key: bytes) -> bytes:
-        return os.fsencode(os.environ[os.fsdecode(key)])
+        value = os.environ.get(os.fsdecode(key))
+        if value is None:
+            _say_missing["__getitem__"](key)
+        return os.fsencode(value)
 
     def __setitem__(self, key: bytes, value: bytes) -> None:
         os.environ[os.fsdecode(key)] = os.fsdecode(value)
 
     def __delitem__(self, key: bytes) -> None:
-        del os.environ[os.fsdecode(key)]
+        if os.environ.pop(os.fsdecode(key), None) is None:
+            _say_missing["__delitem__"](key)
 
     def __iter__(self) -> Iterator[bytes]:
         return map(os.fsencode, os.environ)

@@ -7,9 +7,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from gpushare.isolation import attributes, context, system
+from gpushare.isolation import attributes, context, system, tracebacks
 from gpushare.isolation.perjob import PerJob
 
 _temporary: Any = tempfile
@@ -24,6 +25,24 @@ def _folder_of_job() -> Any:
     return folder
 
 
+def _telling_of_threads(value: PerJob[Any], default: Any) -> Callable[[Any], None]:
+    """The default one is in C, which prints what the error itself has of frames."""
+
+    def tell(told: Any) -> None:
+        hook = value.get() or default
+        if hook is not default or told.exc_value is None:
+            hook(told)
+            return
+        frames = told.exc_value.__traceback__
+        told.exc_value.__traceback__ = tracebacks.of_the_script(frames)
+        try:
+            hook(told)
+        finally:
+            told.exc_value.__traceback__ = frames
+
+    return tell
+
+
 def install() -> None:
     """C code finds the hooks of `sys` in the module's dictionary, `threading` its own among its names."""
     for name in ("unraisablehook", "displayhook"):
@@ -33,7 +52,7 @@ def install() -> None:
         system.add_property(name, system.property_of(value))
     hook = threading.excepthook
     of_threads: PerJob[Any] = PerJob(hook, None)
-    vars(threading)["excepthook"] = attributes.calling(of_threads, hook)
+    vars(threading)["excepthook"] = _telling_of_threads(of_threads, hook)
     attributes.make_per_job(threading, "excepthook", of_threads)
     _temporary._gettempdir = _folder_of_job
     attributes.make_per_job(tempfile, "tempdir", _folder)

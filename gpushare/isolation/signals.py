@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import operator
 import os
 import signal
 import threading
@@ -31,28 +32,37 @@ def set_handler(number: int, handler: Any) -> Any:
     job = context.job_in_host()
     if job is None:
         return _signal(number, handler)
-    if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
-        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    number = operator.index(number)
+    _must_be_main(job, "signal")
     if not 1 <= number < signal.NSIG:
         raise ValueError("signal number out of range")
+    if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
     if number in (signal.SIGKILL, signal.SIGSTOP):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     before = handler_of(job, number)
-    table_of(job).handlers[int(number)] = handler
+    table_of(job).handlers[number] = handler
     signal_routes.follow(number)
     return before
+
+
+def _must_be_main(job: context.JobContext, what: str) -> None:
+    """The job's main thread, or one in which a handler runs, as it would in the main one."""
+    if threading.get_ident() != job.thread_ident and threading.current_thread() not in table_of(job).running:
+        raise ValueError(f"{what} only works in main thread of the main interpreter")
 
 
 def get_handler(number: int) -> Any:
     """As `signal.getsignal`, for the calling job."""
     job = context.job_in_host()
-    return _getsignal(number) if job is None else handler_of(job, number)
+    of_host = _getsignal(number)  # which also says what is no signal
+    return of_host if job is None else handler_of(job, number)
 
 
 def _send(pid: int, number: int) -> None:
     job = context.job_in_host()
-    if job is None or pid not in (os.getpid(), 0, -os.getpgrp()) or number == 0:
-        _kill(pid, number)
+    if job is None or pid not in (os.getpid(), 0, -os.getpgrp()) or not 1 <= number < signal.NSIG:
+        _kill(pid, number)  # what is no signal is the system's error
     elif number == signal.SIGKILL:
         job.note(f"{job.name} killed its own process: only this job ends")
         exits.end_job(job, 128 + number)
@@ -76,7 +86,7 @@ def _raise(number: int) -> None:
 def _send_to_thread(thread: int, number: int) -> None:
     job = context.job_in_host()
     mine = {job.thread_ident, *(t.ident for t in list(job.threads.values()))} if job else set()
-    if thread in mine and number != 0:
+    if thread in mine and 1 <= number < signal.NSIG:
         _send(os.getpid(), number)
     else:
         _kill_thread(thread, number)
@@ -95,7 +105,15 @@ def _arm(which: int, seconds: float, interval: float = 0.0) -> Times:
         return _setitimer(which, seconds, interval)
     if which != signal.ITIMER_REAL:
         return _arm_of_process(job, which, seconds, interval)
+    seconds, interval = map(_not_negative, (seconds, interval))
     return table_of(job).alarm.arm(seconds, interval, partial(_ring, job))
+
+
+def _not_negative(seconds: float) -> float:
+    number = seconds if isinstance(seconds, float) else operator.index(seconds)
+    if number < 0:
+        raise signal.ItimerError(errno.EINVAL, os.strerror(errno.EINVAL))
+    return number
 
 
 def _arm_of_process(job: context.JobContext, which: int, seconds: float, interval: float) -> Times:
@@ -113,7 +131,10 @@ def _ring(job: context.JobContext) -> None:
 
 
 def _set_alarm(seconds: int) -> int:
-    return _alarm(seconds) if context.job_in_host() is None else round(_arm(signal.ITIMER_REAL, seconds)[0])
+    if context.job_in_host() is None:
+        return _alarm(seconds)
+    unsigned = operator.index(seconds) & 0xFFFFFFFF  # as C's alarm() takes it
+    return round(_arm(signal.ITIMER_REAL, unsigned)[0])
 
 
 def _get_timer(which: int) -> Times:
@@ -134,7 +155,10 @@ def _until_handled() -> None:
 
 
 def _wakeup_fd(descriptor: int, **options: Any) -> int:
-    return _set_wakeup_fd(descriptor, **options) if context.job_in_host() is None else -1
+    if (job := context.job_in_host()) is None:
+        return _set_wakeup_fd(descriptor, **options)
+    _must_be_main(job, "set_wakeup_fd")
+    return -1
 
 
 def _after_fork_in_child() -> None:
