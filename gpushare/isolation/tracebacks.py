@@ -1,7 +1,7 @@
 """Tracebacks and stacks that jobs print: without the frames of gpushare.
 
 Under what a script calls there may be a function of ours, which stands in for one of Python's or torch's, and below
-the script's first line there is the host. Neither is there under plain python. A traceback that begins in gpushare is
+the script's first line there is the host. Neither is there under plain python. A traceback that begins in the host is
 left whole, as are those of the host's own threads; and so are all with GPUSHARE_FRAMES=1 in the host's environment,
 for who looks for a defect of ours.
 """
@@ -49,7 +49,7 @@ def _of_traceback(walk: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[
     """:param walk: yields tuples of a frame and where in it, from the outermost one on."""
 
     def walk_script(tb: types.TracebackType | None) -> Iterator[Any]:
-        if tb is None or context.current() is None or _is_ours(tb.tb_frame):
+        if tb is None or context.current() is None or _module_of(tb.tb_frame).startswith(_HOST):
             return walk(tb)
         return (each for each in walk(tb) if not _is_ours(each[0]))
 

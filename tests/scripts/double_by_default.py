@@ -33,16 +33,17 @@ class Scaled(torch.autograd.Function):
         return gradient * factor
 
 
-model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 1))
-model.to(device)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-for epoch in range(2):
-    for features, target in DataLoader(Waves(), batch_size=8, num_workers=2):
-        loss = (Scaled.apply(model(features.to(device))) - target.to(device)).pow(2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        print(epoch, features.dtype, repr(loss.item()))
-print(torch.tensor(1j).dtype, torch.linspace(0, 1, 3).dtype, (torch.arange(3) / 3).tolist())
-torch.set_default_dtype(torch.float32)
-print(torch.ones(1).dtype, model(torch.ones(1, 6, dtype=torch.double, device=device)).dtype)
+if __name__ == "__main__":
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 1))
+    model.to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for epoch in range(2):
+        for features, target in DataLoader(Waves(), batch_size=8, num_workers=2):
+            loss = (Scaled.apply(model(features.to(device))) - target.to(device)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(epoch, features.dtype, repr(loss.item()))
+    print(torch.tensor(1j).dtype, torch.linspace(0, 1, 3).dtype, (torch.arange(3) / 3).tolist())
+    torch.set_default_dtype(torch.float32)
+    print(torch.ones(1).dtype, model(torch.ones(1, 6, dtype=torch.double, device=device)).dtype)
