@@ -56,7 +56,9 @@ class Books {
   std::condition_variable parked_changed_, changed_, looks_changed_;
   uint64_t looks_at_ns_ = 0;  // when the sampler looks at doors again; 0: it is busy, and will see
   uint64_t copying_ns_ = 0;   // that pages were copied out and back, under the lock
-  uint64_t most_saved_ = 0;   // largest of the accounts' `saved` since it was last nought
+  uint64_t alone_since_ns_ = 0;  // when an iteration last ended or left, or one came back
+  uint64_t ticked_ns_ = 0;       // when the sampler last looked; 0: never
+  uint64_t most_saved_ = 0;      // largest of the accounts' `saved` since it was last nought
   uint64_t version_ = 1, last_free_ns_ = 0, wedged_since_ns_ = 0;
   // What change_places saw last, and when it was otherwise.
   uint64_t blocks_seen_ = 0, iterations_seen_ = 0, moved_ns_ = 0, ended_ns_ = 0;

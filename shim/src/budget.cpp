@@ -79,7 +79,7 @@ void Governor::want_budget(uint64_t pages) {
 bool Judge::cut_fits() const {
   bool any_open = false;
   for (const Account& a : accounts()) {
-    bool comes_back = a.saved && !a.abandoned && !stands_aside(a);
+    bool comes_back = a.saved && !a.abandoned && !stands_aside(a) && !sleeps_away(a);
     if (comes_back || (a.open && !a.curve.known())) return false;
     any_open |= a.open;
   }

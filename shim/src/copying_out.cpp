@@ -110,11 +110,29 @@ bool Governor::copy_out(Account& a) {
 }
 
 // Nobody could look meanwhile who computes.
-void Governor::note_copying(uint64_t begun_ns) {
-  uint64_t took = now_ns() - begun_ns;
-  copying_ns_ += took;
+void Governor::note_copying(uint64_t begun_ns) { nobody_ran_for(now_ns() - begun_ns); }
+
+void Governor::nobody_ran_for(uint64_t ns) {
+  copying_ns_ += ns;
+  uint64_t now = now_ns();
   for (uint32_t id = 1; id <= jobs_; ++id)
-    if (uint64_t& last = accounts_[id].computed_ns) last += took;
+    if (uint64_t& last = accounts_[id].computed_ns) last = std::min(last + ns, now);
+}
+
+// Ctrl-Z, or a batch system that suspends a job: what is waited for has had no time either.
+void Governor::note_stopped() {
+  uint64_t now = now_ns(), ns = stopped_until(now);
+  if (ns == 0) return;
+  auto later = [&](uint64_t& since_ns) {
+    if (since_ns) since_ns = std::min(since_ns + ns, now);  // it may have begun since
+  };
+  nobody_ran_for(ns);
+  for (uint32_t id = 1; id <= jobs_; ++id) {
+    Account& a = accounts_[id];
+    later(a.moved_ns), later(a.stranded_since_ns), later(a.held_back_since_ns);
+  }
+  later(wedged_since_ns_), later(last_free_ns_), later(alone_since_ns_);
+  later(moved_ns_), later(ended_ns_);
 }
 
 bool Governor::take_out(Account& a) {
@@ -134,6 +152,7 @@ bool Governor::take_out(Account& a) {
   a.held.store(held, std::memory_order_relaxed);
   held_ -= n;
   last_free_ns_ = now_ns();
+  if (a.open) alone_since_ns_ = last_free_ns_;
   telemetry_->add(a.id, kCopiesOut, 1);
   note_saved(a);
   telemetry_->event(a.id, kHeldChanged, held * pool_.page_bytes(), last_free_ns_);
@@ -211,6 +230,7 @@ void Governor::restore(Account& a, uint64_t more) {
   note_copying(begun_ns);
   uint64_t n = std::exchange(a.saved, 0) + more, held = a.held.load(std::memory_order_relaxed);
   add_pages(a, n, a.open && a.trusted() && held + n > claim_of(a));
+  if (a.open) alone_since_ns_ = now_ns();
   note_saved(a);
   come_back(a);
 }

@@ -131,6 +131,7 @@ bool Governor::come_to_door(Waiter& w) {
     return false;
   }
   w.since_ns = now_ns();
+  w.copying_before_ns = copying_ns_ + stopped_until(w.since_ns);
   w.reasons.begin(w.since_ns, shut);
   door_waiters_.push_back(&w);
   if (w.first) {
@@ -229,6 +230,7 @@ void Governor::close(Account& a, bool in_the_middle) {
   a.open = a.alone = a.overrunning = false;
   a.lease = 0;
   a.in_iteration = false;
+  alone_since_ns_ = now;
   parked_changed_.notify_all();
   pump();
 }

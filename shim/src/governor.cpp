@@ -214,6 +214,7 @@ void Governor::tick() {
   close_for_trim();
   fences_.poll_all();
   Lock lock(mutex_);
+  note_stopped();
   pool_.trim();
   const PoolCounters& c = pool_.counters();
   uint64_t page = pool_.page_bytes();
@@ -242,6 +243,7 @@ void Governor::tick() {
   make_way();
   end_passing();
   change_places();
+  ticked_ns_ = now_ns();  // what was copied meanwhile is counted
 }
 
 PoolState Governor::pool_state() {

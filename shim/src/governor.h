@@ -271,6 +271,8 @@ class Governor : private Judge {
   void come_back(Account& a);
   bool copy_out(Account& a);
   void note_copying(uint64_t begun_ns);
+  void nobody_ran_for(uint64_t ns);
+  void note_stopped();
   bool take_out(Account& a);
   void restore(Account& a, uint64_t more);
   Account* find_passer(const Waiter& w);

@@ -173,8 +173,11 @@ uint64_t Judge::hoped_ns(const Account& a, uint64_t n, uint64_t since_ns) const 
 // be copied out when they are at their doors. Who computes has yet to come there.
 Judge::Judged Judge::judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const {
   uint64_t shared = accounts_[0].held.load(std::memory_order_relaxed), now = now_ns();
+  now -= stopped_until(now);
   bool fits_alone = a.held.load(std::memory_order_relaxed) + n + shared <= budget_;
-  bool hopes = now < hoped_ns(a, n, now - waited_ns) + kLeaveNs;
+  // Who was kept waiting by an iteration until now has not waited for doors yet.
+  uint64_t last = std::max(hoped_ns(a, n, now - waited_ns), alone_since_ns_);
+  bool hopes = now < last + kLeaveNs;
   if (!others_live(a) || !fits_alone || !hopes) return {Verdict::kImpossible};
   return {Verdict::kWait, {kResidues, largest_other(a)}};
 }

@@ -54,6 +54,8 @@ class Judge : protected Books {
   bool others_measured(const Account& a) const;
   bool computes_outside(const Account& a) const;
   uint64_t waited_for(const Waiter& w) const;
+  // How long the process has been stopped just now (Ctrl-Z, a batch system), as far as ticks tell.
+  uint64_t stopped_until(uint64_t now_ns) const;
   uint64_t hoped_ns(const Account& a, uint64_t n, uint64_t since_ns) const;
   Judged judge_alone(const Account& a, uint64_t n, uint64_t waited_ns) const;
   Judged judge_set_up(const Account& a, uint64_t n, uint64_t waited_ns) const;

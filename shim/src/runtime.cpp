@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace gpushare {
 
@@ -236,9 +237,21 @@ void Runtime::end_arena(uint32_t account, uint32_t arena) {
   }
 }
 
+// What outlives its job is freed into heaps that keep a page, and a slab of each class, for more.
+// On a GPU such heaps have ended.
+void Runtime::trim_ended() {
+  for (uint32_t id = 1; id < kAccounts; ++id) {
+    Account& a = governor_.account(id);
+    if (a.held.load(std::memory_order_relaxed) == 0) continue;
+    if (telemetry_->slot(id, kState) != kEnded) continue;
+    uint64_t frees = a.frees.load(std::memory_order_relaxed);
+    if (std::exchange(frees_seen_[id], frees) != frees) trim(id);
+  }
+}
+
 void Runtime::tick() {
   governor_.tick();
-  if (!governor_.asynchronous()) return;
+  if (!governor_.asynchronous()) return trim_ended();
   for (uint32_t id = 0; id < kAccounts; ++id) {
     governor_.fences().close_if_full(id);
     reclaim(governor_, governor_.account(id), false);

@@ -67,6 +67,7 @@ class Runtime {
   uint64_t block_bytes(const void* address);
 
  private:
+  void trim_ended();
   // The account no longer uses a stream that goes on.
   void leave_stream(uint32_t account, Stream stream);
   void end_heaps(Stream stream, const std::function<bool(uint32_t)>& of_account);
@@ -97,6 +98,7 @@ class Runtime {
   std::mutex heaps_mutex_;
   using Key = std::tuple<uint32_t, uint32_t, Stream>;  // account, arena
   std::map<Key, std::unique_ptr<Heap>> heaps_;
+  uint64_t frees_seen_[kAccounts] = {};  // of accounts that have ended; the sampler alone
   // Of streams and graphs that are gone; their blocks may not be.
   std::vector<std::unique_ptr<Heap>> ended_;
   std::map<uint32_t, std::set<uint32_t>> late_arenas_;  // of accounts: to end with their captures

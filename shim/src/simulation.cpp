@@ -26,12 +26,12 @@ class OwnClock {
 
 }  // namespace
 
-Simulation::Simulation(Policy policy, uint64_t page_bytes, uint64_t budget_pages)
+Simulation::Simulation(Policy policy, uint64_t page_bytes, uint64_t budget_pages, Device* device)
     : page_bytes_(page_bytes) {
   OwnClock clock(&now_ns_);
   if (!telemetry_.open(-1)) throw std::runtime_error("the telemetry memory can't be mapped");
-  governor_ = std::make_unique<Governor>(&device_, policy, page_bytes, budget_pages,
-                                         budget_pages * kAddressShare, &telemetry_);
+  governor_ = std::make_unique<Governor>(device ? device : &device_, policy, page_bytes,
+                                         budget_pages, budget_pages * kAddressShare, &telemetry_);
 }
 
 Simulation::~Simulation() { telemetry_.close(); }

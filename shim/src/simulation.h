@@ -18,7 +18,7 @@
 namespace gpushare {
 
 // Addresses that nobody touches. What is copied out is only counted.
-class NoDevice final : public Device {
+class NoDevice : public Device {
  public:
   char* reserve(size_t, size_t page_bytes) override { return reinterpret_cast<char*>(page_bytes); }
   void unmap(char*) override {}
@@ -30,7 +30,8 @@ class Simulation {
  public:
   enum class Answer { kGo, kWaits, kRefused };
 
-  Simulation(Policy policy, uint64_t page_bytes, uint64_t budget_pages);
+  // `device`: another one than NoDevice; it may let time pass (set_time).
+  Simulation(Policy policy, uint64_t page_bytes, uint64_t budget_pages, Device* device = nullptr);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;

@@ -41,9 +41,10 @@ Stranded Governor::stranded(uint32_t id) {
   uint64_t kept = kept_by_nobody_here(), more = a.held.load(std::memory_order_relaxed);
   for (const Waiter* w : memory_waiters_)
     if (w->id == id) more += w->pages;
-  uint64_t claim = a.curve.known() ? a.curve.claim(0) : 0;
+  uint64_t claim = a.curve.known() ? a.curve.claim(0) : 0, now = now_ns();
+  now -= std::min(now - a.stranded_since_ns, stopped_until(now));
   uint64_t needs = kept + std::max(a.saved + more, claim);
-  return {now_ns() - a.stranded_since_ns, a.saved, kept, budget_, needs};
+  return {now - a.stranded_since_ns, a.saved, kept, budget_, needs};
 }
 
 bool Governor::abandon(uint32_t id) {

@@ -11,13 +11,23 @@
 namespace gpushare {
 
 namespace {
+constexpr uint64_t kStoppedNs = 1000000000;
 constexpr uint32_t kPlannedDoors = 4;  // the first ones: a plan takes time under the lock
 }  // namespace
 
-// Not counted is what others were copied out and back meanwhile: nobody could give anything then.
+// Without a tick for so long nobody ran. Under a virtual clock ticks may be left out.
+uint64_t Judge::stopped_until(uint64_t now) const {
+  if (virtual_now || !ticked_ns_ || now < ticked_ns_ + kStoppedNs) return 0;
+  return now - ticked_ns_;
+}
+
+// Not counted is what others were copied out and back meanwhile, and while all were stopped: nobody
+// could give anything then.
 uint64_t Judge::waited_for(const Waiter& w) const {
-  uint64_t waited = now_ns() - w.since_ns, copied = copying_ns_ - w.copying_before_ns;
-  return waited - std::min(waited, copied);
+  uint64_t now = now_ns(), waited = now - w.since_ns;
+  uint64_t idle = copying_ns_ + stopped_until(now);
+  idle -= std::min(idle, w.copying_before_ns);
+  return waited - std::min(waited, idle);
 }
 
 void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t bytes, Shut shut,
@@ -33,7 +43,7 @@ void Governor::wait_for_memory(Account& a, uint64_t n, bool no_wait, uint64_t by
 void Governor::begin_memory_wait(Waiter& w, Shut shut) {
   Account& a = accounts_[w.id];
   if (a.memory_waits++ == 0) a.waiting_since_ns = w.since_ns;
-  w.copying_before_ns = copying_ns_;
+  w.copying_before_ns = copying_ns_ + stopped_until(w.since_ns);
   w.reasons.begin(w.since_ns, shut);
   if (decisions_.on() && shut.why == kClaims) w.predicted_ns = predicted_memory_wait(a, w.pages);
   w.before = static_cast<State>(telemetry_->slot(a.id, kState));

@@ -81,7 +81,12 @@ void Governor::resolve_wedge() {
   }
   memory_waiters_.remove(victim);
   door_waiters_.remove(victim);
-  victim->refused = true;
+  Account& a = accounts_[victim->id];
+  // Who has room is not refused for one that sleeps in its iteration with nothing in hand.
+  if (victim->pages == 0 && a.at_door() && would_help(*victim, 0))
+    open(a);
+  else
+    victim->refused = true;
   release(*victim);
 }
 
