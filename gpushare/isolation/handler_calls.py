@@ -183,7 +183,7 @@ def _watch() -> None:
 def _look(job: context.JobContext, stillness: Stillness) -> bool:
     """Whether there is anything to look at."""
     calls = _calls.of(job)
-    if calls.over or not (calls.waiting or calls.beside):
+    if calls.over or interrupts.ends(job) or not (calls.waiting or calls.beside):
         return False
     handlers.ask(job.account, True)  # a script may have taken away what told of its lines
     if stillness.for_s() > PATIENCE_S and calls.waiting and not calls.starts_beside:

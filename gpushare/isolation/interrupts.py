@@ -160,6 +160,11 @@ def send(
             _wait_again(job, sent)
 
 
+def ends(job: context.JobContext) -> bool:
+    """Whether what ends the job for good has been sent."""
+    return _sent.of(job).ends
+
+
 def _has_come(job: context.JobContext, which: int) -> None:
     sent = _sent.of(job)
     with held_back(), _lock:
