@@ -168,8 +168,8 @@ GS_EXPORT void gs_interrupt_came(gs_account job);    // at a bytecode
 // Handlers of signals, called in the main thread of a job between two lines, or in a wait of the
 // interpreter. With the GIL, as all of it. `ready`, of no arguments, gives a deque of what is to be
 // called, each with `handler` and `number`, or None while nothing may be; `finished` is told each
-// one once it is through, and `forward` what one has raised in a wait. None is called at a line of a
-// file whose name begins with `ours`. -1: this Python keeps what traces a thread elsewhere.
+// one once it is through, and `forward` what one has raised in a wait. None is called at a line of
+// a file whose name begins with `ours`. -1: this Python keeps what traces a thread elsewhere.
 GS_EXPORT int gs_handlers_begin(void* ready, void* finished, void* forward, const char* ours);
 GS_EXPORT void gs_handlers_follow(gs_account job, int32_t runs);  // by that thread: begins or ends
 GS_EXPORT void gs_handlers_ask(gs_account job, int32_t wanted);   // by any
