@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from gpushare.isolation import interrupts, signal_handlers
+from gpushare.isolation import handler_calls, interrupts
 from gpushare.isolation.context import JobContext
 from gpushare.isolation.exits import HardExit
 
@@ -50,15 +50,15 @@ def load(kind: str, target: str, cwd: str, job: JobContext) -> types.CodeType:
 
 
 def execute(code: types.CodeType, job: JobContext) -> None:
-    """Run it, to the end of the handlers of signals that run beside it."""
+    """Run it, to the end of the handlers of signals."""
     try:
         exec(code, vars(job.main))
     except HardExit:
         raise
     except BaseException:
-        signal_handlers.finish(job)
+        handler_calls.finish(job)
         raise
-    signal_handlers.finish(job)
+    handler_calls.finish(job)
 
 
 def search_path(kind: str, target: str, cwd: str) -> str:

@@ -11,6 +11,7 @@ In a section that takes what all jobs share (`held_back`) they come at its end.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import threading
@@ -97,8 +98,9 @@ class _Whole:
 
 def whole(lock: Any) -> Any:
     """Of a lock that all jobs share, to be used by `with` only: nobody is interrupted who has taken it, and not yet
-    begun the block that gives it back. Before Python 3.14 that can't be."""
-    return _Whole(lock) if sys.version_info >= (3, 14) else lock
+    begun the block that gives it back. Before Python 3.14 that can't be; but no handler of a signal may run either
+    that would wait for what its own thread has taken."""
+    return _Whole(lock) if sys.version_info >= (3, 14) or type(lock) is _thread.LockType else lock
 
 
 def raise_in(thread_ident: int, exception: type[BaseException]) -> None:
@@ -156,6 +158,11 @@ def send(
         shim.cancel(job.account)  # may wait for the shim's lock
         with held_back(), _lock:
             _wait_again(job, sent)
+
+
+def ends(job: context.JobContext) -> bool:
+    """Whether what ends the job for good has been sent."""
+    return _sent.of(job).ends
 
 
 def _has_come(job: context.JobContext, which: int) -> None:

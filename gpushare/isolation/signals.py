@@ -16,7 +16,7 @@ import threading
 from functools import partial
 from typing import Any
 
-from gpushare.isolation import context, exits, signal_routes
+from gpushare.isolation import context, exits, handler_calls, signal_routes
 from gpushare.isolation.alarms import Times
 from gpushare.isolation.signal_handlers import OF_TIMERS, deliver, handler_of, has_handler, table_of
 
@@ -126,8 +126,8 @@ def _arm_of_process(job: context.JobContext, which: int, seconds: float, interva
 
 
 def _ring(job: context.JobContext) -> None:
-    if handler := deliver(job, signal.SIGALRM, from_outside=False):
-        handler.join()
+    if call := deliver(job, signal.SIGALRM, from_outside=False):
+        call.done.wait()
 
 
 def _set_alarm(seconds: int) -> int:
@@ -148,10 +148,7 @@ def _until_handled() -> None:
     job = context.job_in_host()
     if job is None:
         return _pause()
-    table = table_of(job)
-    with table.one_more:
-        before = table.handled
-        table.one_more.wait_for(lambda: table.handled != before)
+    handler_calls.wait_for_any(job)
 
 
 def _wakeup_fd(descriptor: int, **options: Any) -> int:
@@ -165,7 +162,7 @@ def _after_fork_in_child() -> None:
     job = context.current()
     if job is None:
         return
-    table_of(job).running.clear()  # these are the parent's threads
+    handler_calls.forget_in_child(job)
     _set_wakeup_fd(-1)  # its other end is the parent's
     for number in {signal.SIGINT, *signal_routes.ROUTED, *table_of(job).handlers}:
         if number == signal.SIGINT or signal_routes.comes_to_host(number):
@@ -174,6 +171,7 @@ def _after_fork_in_child() -> None:
 
 def install() -> None:
     """Route the host's signals and replace the functions. Main thread only. SIGINT is the entry's."""
+    handler_calls.install()
     signal_routes.install()
     module: Any = signal
     module.signal, module.getsignal = set_handler, get_handler
@@ -188,14 +186,15 @@ def install() -> None:
 
 def enter(job: context.JobContext) -> None:
     """From now on the job gets signals."""
+    handler_calls.enter(job)
     signal_routes.begin(job)
 
 
 def leave(job: context.JobContext) -> None:
     """No signals and no alarms any more."""
     table = table_of(job)
-    table.over = True
     for which in table.timers:
         _setitimer(which, 0)
     signal_routes.end(job)
     table.alarm.arm(0, 0, lambda: None)
+    handler_calls.leave(job)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from gpushare.native.permits import NativePermit
 
-API_VERSION = 26
+API_VERSION = 27
 
 _shim: ctypes.CDLL | None = None
 
@@ -138,6 +138,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "gs_held_sections": (_I32, (_U64,)),
     "gs_let_come": (None, (_U64, _I32)),
     "gs_hold_back_alone": (None, (_U64,)),
+    "gs_handlers_begin": (
+        ctypes.c_int,
+        (ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_char_p),
+    ),
+    "gs_handlers_follow": (None, (_I32, _I32)),
+    "gs_handlers_ask": (None, (_I32, _I32)),
+    "gs_line_callback": (ctypes.py_object, ()),
     "gs_nowait": (None, (_I32,)),
     "gs_iteration_watch": (_I32, (_I32, _I32)),
     "gs_iteration_mark": (None, (_I32,)),
@@ -230,6 +237,10 @@ _QUICK = (
     "gs_held_sections",
     "gs_let_come",
     "gs_hold_back_alone",
+    "gs_handlers_begin",
+    "gs_handlers_follow",
+    "gs_handlers_ask",
+    "gs_line_callback",
 )
 quick: dict[str, Callable[..., Any]] = {}  # by name, once loaded
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define GS_API_VERSION 26
+#define GS_API_VERSION 27
 #define GS_EXPORT __attribute__((visibility("default")))
 #define GS_MAX_ACCOUNTS 64
 #define GS_MOST_KINDS 8    // of iterations of a job
@@ -165,6 +165,16 @@ GS_EXPORT int32_t gs_held_sections(uint64_t thread);
 GS_EXPORT void gs_let_come(uint64_t thread, int32_t sections);
 GS_EXPORT void gs_hold_back_alone(uint64_t thread);  // a forked child has no other
 GS_EXPORT void gs_interrupt_came(gs_account job);    // at a bytecode
+// Handlers of signals, called in the main thread of a job between two lines, or in a wait of the
+// interpreter. With the GIL, as all of it. `ready`, of no arguments, gives a deque of what is to be
+// called, each with `handler` and `number`, or None while nothing may be; `finished` is told each
+// one once it is through, and `forward` what one has raised in a wait. None is called at a line of
+// a file whose name begins with `ours`. -1: this Python keeps what traces a thread elsewhere.
+GS_EXPORT int gs_handlers_begin(void* ready, void* finished, void* forward, const char* ours);
+GS_EXPORT void gs_handlers_follow(gs_account job, int32_t runs);  // by that thread: begins or ends
+GS_EXPORT void gs_handlers_ask(gs_account job, int32_t wanted);   // by any
+// From Python 3.12 on that has to be called at each line of the thread: by sys.monitoring.
+GS_EXPORT void* gs_line_callback(void);
 // After GS_INTERRUPTED: throws what torch raises so.
 GS_EXPORT void gs_raise_interrupt(gs_account account);
 GS_EXPORT void gs_nowait(int32_t delta);  // enters (+1) or leaves (-1) a section that must not wait

@@ -12,6 +12,7 @@
 #include "../include/gpushare.h"
 #include "crash.h"
 #include "devices/open.h"
+#include "handlers.h"
 #include "interruption.h"
 #include "runtime.h"
 #include "sampler.h"
@@ -202,6 +203,20 @@ void gs_hold_back_alone(uint64_t thread) { hold_back_alone(thread); }
 void gs_interrupt_came(gs_account job) {
   if (is_job(job)) interruption_came(static_cast<uint32_t>(job));
 }
+
+int gs_handlers_begin(void* ready, void* finished, void* forward, const char* ours) {
+  return begin_handlers(ready, finished, forward, ours) ? 0 : -1;
+}
+
+void gs_handlers_follow(gs_account job, int32_t runs) {
+  if (is_job(job)) follow_handlers(static_cast<uint32_t>(job), runs);
+}
+
+void gs_handlers_ask(gs_account job, int32_t wanted) {
+  if (is_job(job)) ask_for_handlers(static_cast<uint32_t>(job), wanted);
+}
+
+void* gs_line_callback(void) { return line_callback(); }
 
 void gs_raise_interrupt(gs_account account) {
   raise_interruption(is_account(account) ? static_cast<uint32_t>(account) : 0, t_error);

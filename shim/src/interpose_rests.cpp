@@ -5,7 +5,8 @@
 //
 // Those that have an end by themselves also end when something is sent to the job's main thread
 // (interruption.cpp), as if it had come: Python then goes on to the next bytecode, where that is
-// raised. A wait for a lock with no limit can't, since Python would take it for its own.
+// raised. A wait for a lock with no limit can't, since Python would take it for its own. Handlers
+// of signals run in all of them (handlers.cpp).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,6 +24,7 @@
 #include "api.h"
 #include "calls.h"
 #include "gil.h"
+#include "handlers.h"
 #include "interruption.h"
 
 namespace {
@@ -47,10 +49,18 @@ constexpr int kMostCuts = 64;
 
 Rest here() { return thread_state.awaits_fork ? Rest::kForItsTurnToFork : Rest::kInPython; }
 
+// What handles signals runs in the wait, which Python then begins anew, with the time that is left.
+int interrupted() {
+  errno = EINTR;
+  return -1;
+}
+
 template <typename Call>
 int rest(Call call) {
   uint32_t job = resting_job();
   if (!job) return call();
+  if (run_handlers_before_wait()) return interrupted();
+  WaitOfMain wait;
   Governor& governor = active()->governor();
   governor.begin_rest(job, here());
   int result = call(), error = errno;
@@ -84,6 +94,9 @@ int rest_for(Try try_it, Call call, GiveBack give_back, Rest rest) {
 
 template <typename Call>
 int rest_for(sem_t* semaphore, Call call) {
+  if (sem_trywait(semaphore) == 0) return 0;
+  if (resting_job() && run_handlers_before_wait()) return interrupted();
+  WaitOfMain wait;
   return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); },
                   here());
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "../include/gpushare.h"
+#include "handlers.h"
 
 // torch/csrc/Exceptions.h: what derives from it torch raises by the type that it names, with the
 // GIL. The two are one to the C++ runtime, which compares names.
@@ -164,11 +165,11 @@ void install_cutting_signal() {
 }
 
 void cut_waits() {
-  for (Sent& s : sent) {
-    if (!s.thread) continue;
-    pid_t waits = s.waits;
-    if (!waits) continue;
-    syscall(SYS_tgkill, getpid(), waits, cutting_signal());
+  for (uint32_t account = 0; account < GS_MAX_ACCOUNTS; ++account) {
+    const Sent& s = sent[account];
+    pid_t waits = s.thread ? s.waits.load() : 0;
+    if (!waits) waits = waits_for_handlers(account);
+    if (waits) syscall(SYS_tgkill, getpid(), waits, cutting_signal());
   }
 }
 
