@@ -41,6 +41,7 @@ class _Calls:
         self.waiting: deque[Call] = deque()
         self.beside: set[Call] = set()  # which run in threads of their own
         self.starts_beside = False
+        self.threads_beside: set[int] = set()
         self.pauses: set[Any] = set()  # locks, of who waits for any of them
         self.over = False  # what the job's modules have is about to go, or gone
 
@@ -87,6 +88,11 @@ def ask(job: context.JobContext, number: int, handler: Callable[..., object]) ->
     handlers.ask(job.account, True)
     _asked.put(job)
     return call
+
+
+def stands_for_main(job: context.JobContext) -> bool:
+    """Whether the calling thread is the job's main one, or one beside it that runs a handler."""
+    return threading.get_ident() in {job.thread_ident, *_calls.of(job).threads_beside}
 
 
 def call_here(job: context.JobContext, call: Callable[[], object]) -> None:
@@ -210,6 +216,7 @@ def _run_beside(job: context.JobContext) -> None:
     calls.starts_beside = False
     if call is None:
         return
+    calls.threads_beside.add(threading.get_ident())
     try:
         call.handler(call.number, sys._current_frames().get(job.thread_ident))
     except BaseException as error:
@@ -217,6 +224,7 @@ def _run_beside(job: context.JobContext) -> None:
         if not calls.over:
             _send(job, error)
     finally:
+        calls.threads_beside.discard(threading.get_ident())
         calls.finish(call)
 
 

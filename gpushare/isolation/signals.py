@@ -47,8 +47,7 @@ def set_handler(number: int, handler: Any) -> Any:
 
 
 def _must_be_main(job: context.JobContext, what: str) -> None:
-    """The job's main thread, or one in which a handler runs, as it would in the main one."""
-    if threading.get_ident() != job.thread_ident and threading.current_thread() not in table_of(job).running:
+    if not handler_calls.stands_for_main(job):
         raise ValueError(f"{what} only works in main thread of the main interpreter")
 
 

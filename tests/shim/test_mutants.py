@@ -758,7 +758,7 @@ COMPILE = ("g++", "-std=c++20", "-O1", "-pthread", "-fPIC")
 # A mutant may wait for ever: it is given so many times as long as the test takes without it, and so many seconds more.
 PATIENCE, MORE_S = 1.25, 4.0
 # In these threads meet by chance: on a loaded machine a run may end before they do.
-RACES = ("cuda_stress", "cuda_device_stress", "governor")
+RACES = ("cuda_stress", "cuda_device_stress", "governor", "patience")
 MOST_TRIES = 5
 
 
