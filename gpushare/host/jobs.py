@@ -15,7 +15,17 @@ from gpushare.framework import threads as torch_threads
 from gpushare.host import parts, script
 from gpushare.host.control import Control
 from gpushare.host.outcome import Outcome, ask_device
-from gpushare.isolation import context, directory, exits, modules, signal_handlers, stdio, system, threads
+from gpushare.isolation import (
+    context,
+    directory,
+    exits,
+    handler_calls,
+    modules,
+    signal_handlers,
+    stdio,
+    system,
+    threads,
+)
 from gpushare.isolation.context import JobContext
 from gpushare.native import doors, process, shim
 from gpushare.scheduling.admission import Need
@@ -279,6 +289,7 @@ class JobRunner:
         self._control.send("job_ended", job=self._index, **asdict(outcome))
 
     def _give_up(self, job: JobContext, outcome: Outcome) -> None:
+        handler_calls.leave(job)  # none runs in the host's own work
         iterations.end(job)
         profile = profiles.take(job, self._page_bytes)
         if profile:

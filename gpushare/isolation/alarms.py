@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from gpushare.isolation import context
+from gpushare.isolation import context, interrupts
 
 Times = tuple[float, float]  # seconds until it rings, seconds from one ring to the next; 0: not at all
 
@@ -19,7 +19,7 @@ class Alarm:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = interrupts.whole(threading.Lock())  # a handler may set the alarm anew
         self._timer: threading.Timer | None = None
         self._due_s = self._interval_s = 0.0
 

@@ -67,14 +67,15 @@ def guarded(fork: Callable[..., Any], pid_of: Callable[[Any], int]) -> Callable[
             importing = _lock_imports(job)
             with _no_process_begins(job):
                 parked = True
-                if not shim.park_others(job.account, _LONGEST_PARK_NS):
-                    # The other job computes without an allocation. Forking now is what plain python does all the time
-                    # beside its own threads; waiting for ever would be worse.
-                    job.note(
-                        f"{job.name} forked beside a job that can't be stopped: it allocated nothing for 5 s"
-                    )
-                result = child_waits.noted(job, partial(fork, *args, **kwargs), pid_of)
-                pid = pid_of(result)
+                with interrupts.held_back():  # no handler runs, for which all others would wait
+                    if not shim.park_others(job.account, _LONGEST_PARK_NS):
+                        # The other job computes without an allocation. Forking now is what plain python does all the
+                        # time beside its own threads; waiting for ever would be worse.
+                        job.note(
+                            f"{job.name} forked beside a job that can't be stopped: it allocated nothing for 5 s"
+                        )
+                    result = child_waits.noted(job, partial(fork, *args, **kwargs), pid_of)
+                    pid = pid_of(result)
             at_end.begin()
         finally:
             if pid != 0:  # the child has a lock of its own, and nobody is parked there

@@ -8,9 +8,11 @@ further line before that has returned.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +45,7 @@ class _Calls:
         self.starts_beside = False
         self.threads_beside: set[int] = set()
         self.pauses: set[Any] = set()  # locks, of who waits for any of them
+        self.waits = False  # the main thread, for those beside
         self.over = False  # what the job's modules have is about to go, or gone
 
     def take_beside(self) -> Call | None:
@@ -66,8 +69,10 @@ class _Calls:
 
     def end_pauses(self) -> None:
         """Who waits for a handler goes on."""
-        while self.pauses:
-            self.pauses.pop().release()
+        for lock in list(self.pauses):
+            with contextlib.suppress(KeyError):  # another thread has
+                self.pauses.remove(lock)
+                lock.release()
 
 
 _calls: PerJob[_Calls] = PerJob(_Calls(), _Calls)
@@ -86,7 +91,11 @@ def ask(job: context.JobContext, number: int, handler: Callable[..., object]) ->
         return call
     calls.waiting.append(call)
     handlers.ask(job.account, True)
-    _asked.put(job)
+    if calls.over:  # since
+        handlers.ask(job.account, False)
+        call.done.set()
+    else:
+        _asked.put(job)
     return call
 
 
@@ -123,17 +132,23 @@ def finish(job: context.JobContext) -> None:
     calls = _calls.of(job)
     while calls.waiting or calls.beside:
         _wait_for_those_beside(calls)
-        if calls.waiting:
+        try:
             call = calls.waiting.popleft()
-            try:
-                call.handler(call.number, sys._getframe())
-            finally:
-                calls.finish(call)
+        except IndexError:  # it has begun beside
+            continue
+        try:
+            call.handler(call.number, sys._getframe())
+        finally:
+            calls.finish(call)
 
 
 def _wait_for_those_beside(calls: _Calls) -> None:
-    for call in list(calls.beside):
-        call.done.wait()
+    before, calls.waits = calls.waits, True
+    try:
+        for call in list(calls.beside):
+            call.done.wait()
+    finally:
+        calls.waits = before
 
 
 # Called by the shim, in a job's main thread.
@@ -144,11 +159,11 @@ def _ready() -> deque[Call] | None:
     if job is None:
         return None
     handlers.ask(job.account, False)
-    if (
-        context.importing_shared()
-    ):  # what it starts meanwhile would be everybody's: asked for anew, until that is over
-        return None
     calls = _calls.of(job)
+    # What it starts during such an import would be everybody's; in its wait for others it goes on to none. Asked for
+    # anew, until that is over.
+    if calls.waits or context.importing_shared():
+        return None
     _wait_for_those_beside(calls)
     return calls.waiting
 
@@ -182,7 +197,12 @@ def _watch() -> None:
             looked_at.setdefault(job, Stillness(job.thread.native_id))
         except queue.Empty:
             for job, stillness in list(looked_at.items()):
-                if not _look(job, stillness):
+                try:
+                    goes_on = _look(job, stillness)
+                except Exception:  # into the host's log: other jobs count on this thread
+                    traceback.print_exc(file=sys.__stderr__)
+                    goes_on = False
+                if not goes_on:
                     del looked_at[job]
 
 
@@ -192,6 +212,9 @@ def _look(job: context.JobContext, stillness: Stillness) -> bool:
     if calls.over or interrupts.ends(job) or not (calls.waiting or calls.beside):
         return False
     handlers.ask(job.account, True)  # a script may have taken away what told of its lines
+    if calls.over:  # since
+        handlers.ask(job.account, False)
+        return False
     if stillness.for_s() > PATIENCE_S and calls.waiting and not calls.starts_beside:
         calls.starts_beside = True
         # While the job's memory is copied out its threads can't start, and others are to be looked at as well.
@@ -240,12 +263,14 @@ def enter(job: context.JobContext) -> None:
 
 
 def leave(job: context.JobContext) -> None:
-    """None is called any more."""
+    """None is called any more. It may be called twice."""
     calls = _calls.of(job)
     calls.over = True
-    handlers.follow(job.account, runs=False)
-    while calls.waiting:
-        calls.waiting.popleft().done.set()
+    with interrupts.held_back():
+        handlers.follow(job.account, runs=False)
+        for call in list(calls.waiting):
+            call.done.set()
+        calls.waiting.clear()
 
 
 def forget_in_child(job: context.JobContext) -> None:

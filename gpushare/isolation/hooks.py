@@ -30,7 +30,7 @@ def _telling_of_threads(value: PerJob[Any], default: Any) -> Callable[[Any], Non
 
     def tell(told: Any) -> None:
         hook = value.get() or default
-        if hook is not default or told.exc_value is None:
+        if hook is not default or told.exc_value is None or context.current() is None:
             hook(told)
             return
         frames = told.exc_value.__traceback__

@@ -5,6 +5,7 @@ From Python 3.12 on `sys.monitoring` tells of lines, in all threads, while any j
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable
@@ -26,13 +27,19 @@ class _Lines:
         self._callback: Any = None
 
     def ask(self, account: int, wanted: bool) -> None:
-        """Again and again, if need be: whatever is raised in it, the next call does what is left to do."""
-        with self._lock:
-            (self._asking.add if wanted else self._asking.discard)(account)
-            if self._asking and self._tool is None:
-                self._begin()
-            elif self._tool is not None and not self._asking:
-                self._end(self._tool)
+        """Again and again, if need be. Nothing is raised from another thread in the middle of it."""
+        thread = threading.get_ident()
+        sections = quick["gs_held_sections"](thread)
+        try:
+            quick["gs_hold_back"](thread)
+            with self._lock:
+                (self._asking.add if wanted else self._asking.discard)(account)
+                if self._asking and self._tool is None:
+                    self._begin()
+                elif self._tool is not None and not self._asking:
+                    self._end(self._tool)
+        finally:
+            quick["gs_let_come"](thread, sections)
 
     def forget(self) -> None:
         """In a forked child, where another thread of the parent's may have the lock."""
@@ -53,11 +60,12 @@ class _Lines:
         _monitoring.set_events(tool, sum(self._events()))
 
     def _end(self, tool: int) -> None:
-        _monitoring.set_events(tool, 0)
-        for event in self._events():
-            _monitoring.register_callback(tool, event, None)
-        _monitoring.free_tool_id(tool)
         self._tool = None
+        with contextlib.suppress(ValueError):  # a script has freed it
+            _monitoring.set_events(tool, 0)
+            for event in self._events():
+                _monitoring.register_callback(tool, event, None)
+            _monitoring.free_tool_id(tool)
 
     @staticmethod
     def _events() -> tuple[int, ...]:

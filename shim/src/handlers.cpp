@@ -89,9 +89,11 @@ bool run(bool traced, bool& ran) {
   return fine;
 }
 
-// Whether handlers may be called at a line of that code.
+// Whether handlers may be called at a line of that code. Not with a lock in hand that other jobs
+// may want: a handler may wait for memory.
 bool may_call_at(void* code) {
-  if (thread_state.collecting || held_sections(pthread_self()) > 0) return false;
+  if (thread_state.collecting || thread_state.no_wait > 0 || held_sections(pthread_self()) > 0)
+    return false;
   const Python& p = python();
   void* file = p.attribute(code, "co_filename");
   const char* name = file ? p.text(file, nullptr) : nullptr;

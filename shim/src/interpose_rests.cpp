@@ -26,6 +26,7 @@
 #include "gil.h"
 #include "handlers.h"
 #include "interruption.h"
+#include "python.h"
 
 namespace {
 using namespace gpushare;
@@ -95,10 +96,15 @@ int rest_for(Try try_it, Call call, GiveBack give_back, Rest rest) {
 template <typename Call>
 int rest_for(sem_t* semaphore, Call call) {
   if (sem_trywait(semaphore) == 0) return 0;
+  auto rests = [&] {
+    return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); },
+                    here());
+  };
+  // Who waits for a lock is in its queue by then, and a handler's own wait must not come into it.
+  if (python().parks_locks) return rests();
   if (resting_job() && run_handlers_before_wait()) return interrupted();
   WaitOfMain wait;
-  return rest_for([&] { return sem_trywait(semaphore); }, call, [&] { sem_post(semaphore); },
-                  here());
+  return rests();
 }
 
 // Unlike the others it tells an error by its result alone. Python gives the GIL up before its own

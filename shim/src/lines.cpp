@@ -83,7 +83,7 @@ int on_trace(void* object, void* frame, int event, void* argument) {
   bool ours = event == kOpcode && frame == line.by_opcodes;
   TraceFunction before = ours ? nullptr : line.before;
   bool stops = false;
-  if (event == kLine || event == kOpcode) {
+  if (line.thread && (event == kLine || event == kOpcode)) {
     void* code = python().code_of(frame);
     stops = handlers_at_line(code);
     python().release(code);
@@ -131,6 +131,10 @@ bool begin_lines() {
 
 void follow_lines(uint32_t account, bool runs) {
   Line& line = lines[account];
+  // What traced it before it was to stop does again: the thread goes on without the job.
+  if (line.thread && interpreter.set_trace &&
+      word<TraceFunction>(line.thread, interpreter.function_at) == on_trace)
+    set(line, line.before, word<void*>(line.thread, interpreter.object_at));
   forget_opcodes(line);
   line = {runs ? python().thread_state() : nullptr, nullptr, nullptr};
 }

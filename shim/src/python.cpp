@@ -40,6 +40,8 @@ Python found() {
   find(p.ensure_gil, "PyGILState_Ensure");
   find(p.release_gil, "PyGILState_Release");
   find(p.make_function, "PyCMethod_New");
+  auto version = static_cast<const unsigned long*>(dlsym(RTLD_DEFAULT, "Py_Version"));
+  p.parks_locks = version && *version >= 0x030E0000;
   return p;
 }
 

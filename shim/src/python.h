@@ -37,6 +37,7 @@ struct Python {
   int (*ensure_gil)();
   void (*release_gil)(int);
   void* (*make_function)(void*, void*, void*, void*);
+  bool parks_locks;  // of 3.14 on: a lock has a queue of its own
 
   Raised fetch() const;
   void normalize(Raised&) const;

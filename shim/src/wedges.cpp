@@ -83,11 +83,14 @@ void Governor::resolve_wedge() {
   door_waiters_.remove(victim);
   Account& a = accounts_[victim->id];
   // Who has room is not refused for one that sleeps in its iteration with nothing in hand.
-  if (victim->pages == 0 && a.at_door() && would_help(*victim, 0))
+  bool opens = victim->pages == 0 && a.at_door() && would_help(*victim, 0);
+  if (opens) {
     open(a);
-  else
-    victim->refused = true;
+    victim->granted_ns = granted_now();
+  }
+  victim->refused = !opens;
   release(*victim);
+  if (opens) pump();  // its other threads are at that door
 }
 
 // Whether an iteration's wait, or one of any job that is here, is a part of the wedge.
