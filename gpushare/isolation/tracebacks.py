@@ -9,6 +9,7 @@ for who looks for a defect of ours.
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -60,9 +61,12 @@ def _of_stack(walk: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]
     """:param walk: yields tuples of a frame and a line, from the innermost one on; of None, from its caller's on."""
 
     def walk_script(f: types.FrameType | None) -> Iterator[Any]:
-        # Who is the caller is found by counting frames, so nothing of ours may be among them.
-        if f is None or context.current() is None:
+        if context.current() is None:
             return walk(f)
+        if f is None:
+            if sys.version_info < (3, 14):  # it counts frames then, and nothing of ours may be among them
+                return walk(None)
+            f = sys._getframe(1)
         return _above_host(walk(f))
 
     return walk_script

@@ -110,7 +110,11 @@ bool Governor::copy_out(Account& a) {
 }
 
 // Nobody could look meanwhile who computes.
-void Governor::note_copying(uint64_t begun_ns) { nobody_ran_for(now_ns() - begun_ns); }
+void Governor::note_copying(uint64_t begun_ns) {
+  uint64_t took = now_ns() - begun_ns;
+  nobody_ran_for(took);
+  if (ticked_ns_) ticked_ns_ += took;  // else it would be a stop as well
+}
 
 void Governor::nobody_ran_for(uint64_t ns) {
   copying_ns_ += ns;
