@@ -9,7 +9,7 @@ namespace gpushare {
 // With the GIL, as all of it. False: it is not found where Python keeps what traces a thread.
 bool begin_lines();
 void follow_lines(uint32_t account, bool runs);  // the calling thread is the main one of that job
-void stop_at_next_line(
-    uint32_t account);  // to call the job's handlers there; asked again: or before any opcode
+// To call the job's handlers there; asked again: or before any opcode.
+void stop_at_next_line(uint32_t account);
 
 }  // namespace gpushare

