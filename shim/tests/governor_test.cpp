@@ -661,12 +661,14 @@ void a_cut_that_jobs_outgrow_is_taken_back() {
 }  // namespace
 
 int main() {
+  // Each waits for ten seconds.
+  std::thread waiting[] = {std::thread(wrong_claims_end), std::thread(two_that_exclude_each_other),
+                           std::thread(a_profile_that_does_not_fit_beside_the_others)};
   jobs_share_what_is_too_small_for_all(Policy::kZico);
   jobs_share_what_is_too_small_for_all(Policy::kTemporal);
   jobs_share_what_is_too_small_for_all(Policy::kTemporal, {true, 0, 0}, Order::kFair);
   for (Order order : {Order::kFifo, Order::kFair, Order::kRanked})
     jobs_share_what_is_too_small_for_all(Policy::kZico, {true, 0, 0, true}, order);
-  wrong_claims_end();
   a_permit_holds_the_door();
   a_permit_is_progress_of_the_other();
   a_planned_start_wakes_who_looks();
@@ -682,8 +684,6 @@ int main() {
   a_set_up_waits_between_first_iterations();
   a_set_up_waits_for_a_profile();
   a_job_waits_for_a_place();
-  two_that_exclude_each_other();
-  a_profile_that_does_not_fit_beside_the_others();
   no_permit_is_no_wait();
   no_wait_draws_on_the_headroom_and_waits_a_little();
   the_budget_changes_while_jobs_run();
@@ -691,5 +691,6 @@ int main() {
   for (uint64_t peak : {20u, 60u}) the_first_iteration_of_a_known_job_is_of_no_kind(peak);
   a_cut_waits_for_open_iterations();
   a_cut_that_jobs_outgrow_is_taken_back();
+  for (auto& t : waiting) t.join();
   printf("governor: ok\n");
 }
