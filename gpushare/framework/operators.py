@@ -7,7 +7,9 @@ its name, under which all functions of `torch.library`, and `torch.ops`, find it
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -75,8 +77,13 @@ def _translate(name: str) -> str:
 
 
 def _taking_names(function: Callable[..., Any], *, defines: bool) -> Callable[..., Any]:
+    tells_where = "_stacklevel" in inspect.signature(function).parameters
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        # Torch's errors name the line that registered something: so many frames up, where it is not a decorator.
+        if tells_where and (len(args) > 1 or "func" in kwargs):
+            kwargs["_stacklevel"] = kwargs.get("_stacklevel", 1) + 1
         if args and isinstance(args[0], str):
             if defines:
                 _claim(args[0].partition("::")[0])
@@ -102,6 +109,21 @@ def _watch_libraries() -> None:
         return implement(self, name, *args, **kwargs)
 
     library.__init__, library.impl = own, own_impl
+    _tell_who_makes_libraries()
+
+
+def _tell_who_makes_libraries() -> None:
+    """Torch keeps the file and line that a library is made at, for its warnings: not ours."""
+    make = torch._C._dispatch_library
+
+    @wraps(make)
+    def own(kind: str, ns: str, dispatch_key: str, file: str, line: int) -> Any:
+        if file == __file__:
+            script = sys._getframe(3)  # beyond torch's `__init__` and the one before it
+            file, line = script.f_code.co_filename, script.f_lineno
+        return make(kind, ns, dispatch_key, file, line)
+
+    torch._C._dispatch_library = own
 
 
 def install() -> None:

@@ -40,3 +40,20 @@ torch.library.opcheck(
     scale, (torch.randn(3, requires_grad=True), 2.0), test_utils=("test_schema", "test_faketensor")
 )
 print(sum(p.sum().item() for p in model.parameters()))
+
+# What torch tells of where something was registered.
+library = torch.library.Library("own_operators", "FRAGMENT")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x * 2, "CPU")
+torch.library.register_fake("own_operators::twice", torch.empty_like)
+again = torch.library.Library("own_operators", "FRAGMENT")
+for register in (
+    lambda: again.define("twice(Tensor x) -> Tensor"),
+    lambda: again.impl("twice", lambda x: x * 3, "CPU"),
+    lambda: torch.library.register_fake("own_operators::twice", torch.zeros_like),
+):
+    try:
+        register()
+    except RuntimeError as error:
+        print(str(error).split("\nException raised from")[0])
+print(torch.ops.own_operators.twice(torch.ones(2)))
