@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -141,6 +141,8 @@ class Profile:
                 f"{where} has profile version {content.get('version')}, this gpushare reads {reads}"
             )
         body = {k: v for k, v in content.items() if k not in ("format", "version", "command")}
+        if wrong := _wrong_names(set(body)):
+            raise UsageError(f"{where} is damaged: {wrong}")
         try:
             found = Profile.from_host(content["command"], body)
             wrong = found.what_is_wrong()
@@ -200,3 +202,17 @@ class Profile:
         except ValueError as error:  # no JSON, or no text at all
             raise UsageError(f"{path} is damaged: {error}") from None
         return Profile.from_json(content, str(path))
+
+
+def _wrong_names(names: set[str]) -> str | None:
+    """What a file lacks of a profile, or has beside one, by the names of its fields."""
+    own = {
+        field.name: field
+        for field in fields(Profile)
+        if field.name not in ("held_bytes", "time_s", "command")
+    }
+    needed = {name for name, field in own.items() if field.default is MISSING} | {"curve"}
+    for what, wrong in (("lacks", needed - names), ("also has", names - own.keys() - {"curve", *_GONE})):
+        if wrong:
+            return f"it {what} {', '.join(map(repr, sorted(wrong)))}"
+    return None

@@ -200,3 +200,16 @@ def test_what_a_file_lacks_is_named(field: str) -> None:
     del content["curve"][field]
     with pytest.raises(UsageError, match=f"^x is damaged: it lacks '{field}'$"):
         Profile.from_json(content, "x")
+
+
+@pytest.mark.parametrize("field", ["iteration_s", "curve", "device"])
+def test_what_a_file_lacks_at_its_top_is_named(field: str) -> None:
+    content = PROFILE.to_json()
+    del content[field]
+    with pytest.raises(UsageError, match=f"^x is damaged: it lacks '{field}'$"):
+        Profile.from_json(content, "x")
+
+
+def test_what_no_profile_has_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^x is damaged: it also has 'peak'$"):
+        Profile.from_json({**PROFILE.to_json(), "peak": 1}, "x")
