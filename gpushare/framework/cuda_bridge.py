@@ -46,7 +46,8 @@ def install(note: Callable[[str], None]) -> None:
         note(
             f"the allocator's bridge to torch {torch.__version__} can't be built: {error}. Without it CUDA memory "
             "works through torch's pluggable allocator: slower, without CUDA graphs, and with "
-            "torch.backends.cudnn.benchmark held off."
+            "torch.backends.cudnn.benchmark held off. Let no two jobs use recurrent networks with dropout at once: "
+            "they would draw from each other's state."
         )
         cuda_plain.install()
     cuda_questions.install()

@@ -107,6 +107,7 @@ class JobRunner:
         self._abandoned = True
         self._scheduler.remove_job(self._account)
         self._flush()
+        self._scheduler.release(self.name)
         self._tell_end(outcome)
 
     def _flush(self) -> None:
@@ -278,14 +279,17 @@ class JobRunner:
         except BaseException as error:
             outcome.message = outcome.message or f"{type(error).__name__}: {error}"
         finally:
+            if is_news and outcome.device_lost:  # jobs that were copied out can't come back, which ends the host
+                self._tell_end(outcome)
             self._scheduler.remove_job(self._account)
             torch_threads.leave()
             shim.job_end(self._account)
             if is_news:
-                self._tell_end(outcome)
+                self._scheduler.release(self.name)
+                if not outcome.device_lost:
+                    self._tell_end(outcome)
 
     def _tell_end(self, outcome: Outcome) -> None:
-        self._scheduler.release(self.name)
         self._control.send("job_ended", job=self._index, **asdict(outcome))
 
     def _give_up(self, job: JobContext, outcome: Outcome) -> None:

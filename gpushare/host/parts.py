@@ -15,6 +15,7 @@ from gpushare.framework import (
     compiler_memory,
     compiler_patches,
     cuda_captures,
+    cuda_dropout,
     cuda_generators,
     cuda_graph_trees,
     cuda_replays,
@@ -133,6 +134,7 @@ _PARTS: tuple[Any, ...] = (
     cuda_replays,
     cuda_graph_trees,
     cuda_workspaces,
+    cuda_dropout,
     cuda_run_ahead,
     descriptors,
 )

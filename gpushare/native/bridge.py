@@ -32,6 +32,12 @@ def clear_workspaces(account: int) -> bool:
     return _bridge is not None and bool(_bridge.gpushare_bridge_clear_workspaces(account))
 
 
+def leave_dropout_state(account: int) -> None:
+    """Free the account's state of cuDNN's dropout. Called by a thread of the account."""
+    if _bridge is not None:
+        _bridge.gpushare_bridge_leave_dropout_state(account)
+
+
 def set_total_memory(device: int, total_bytes: int) -> None:
     """What torch's properties of the GPU say; without a bridge nothing changes. Torch must have initialised CUDA."""
     if _bridge is not None:

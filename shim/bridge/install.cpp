@@ -1,4 +1,5 @@
-// Of the bridge's own C surface, which gpushare/native/bridge.py calls: see workspaces.cpp too.
+// Of the bridge's own C surface, which gpushare/native/bridge.py calls: see workspaces.cpp and
+// dropout_states.cpp too.
 #include <c10/core/Allocator.h>
 
 #include <exception>
@@ -8,6 +9,10 @@
 #include "allocator.h"
 
 using gpushare::bridge::Allocator;
+
+namespace gpushare::bridge::dropout_states {
+void make_own();
+}  // namespace gpushare::bridge::dropout_states
 
 namespace {
 
@@ -25,6 +30,7 @@ void install() {
   c10::SetAllocator(c10::DeviceType::CUDA, allocator, UINT8_MAX);
   TORCH_CHECK(c10::GetAllocator(c10::DeviceType::CUDA) == allocator,
               "torch keeps another CUDA allocator");
+  gpushare::bridge::dropout_states::make_own();
   installed = allocator;
 }
 

@@ -29,11 +29,13 @@ struct DeviceWork {
 
   bool empty() const { return mappings.empty() && waits.empty(); }
   bool is_for(PageIndex page) const;
-  // Whether Governor::perform keeps its thread for long, for this stream: waits for the device, or
-  // calls the driver for many pages (of which one took 34 us on an H200).
-  bool takes_long(Stream stream) const {
-    return !before_unmapping.empty() || (stream == Fences::kGone && !waits.empty()) ||
-           mappings.size() > kFewMappings;
+  // Whether Governor::perform may keep its thread for long: it waits for the device, or calls the
+  // driver for many pages (of which one took 34 us on an H200). To have a stream wait is quick, but
+  // an event may have to be recorded for it, or another thread may just do so: where a stream has
+  // all the work that it can take, the driver keeps who records one, which a callback on the device
+  // that wants the GIL would end.
+  bool takes_long() const {
+    return !before_unmapping.empty() || !waits.empty() || mappings.size() > kFewMappings;
   }
   void wait_for(uint32_t account, Batch batch);
   void merge(DeviceWork&& other);

@@ -60,7 +60,7 @@ void Heap::settle_for(const Allocation& made) {
   bool quick = turn.owns_lock();
   if (quick) {
     std::lock_guard lock(mutex_);
-    quick = !pending_.takes_long(stream());
+    quick = !pending_.takes_long();
   }
   if (turn.owns_lock() && !quick) turn.unlock();
   std::exception_ptr failure;

@@ -168,7 +168,7 @@ PageIndex Heap::take_extent(uint64_t pages, bool no_wait, uint64_t bytes) {
   if (!work.empty()) {
     try {
       std::optional<GilReleased> released;
-      if (work.takes_long(stream())) released.emplace();
+      if (work.takes_long()) released.emplace();
       governor_->perform(work, account_, stream());
     } catch (...) {
       governor_->unhold(first, pages, account_, stream_, true, &work);

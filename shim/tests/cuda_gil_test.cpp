@@ -73,6 +73,26 @@ void what_is_taken_again_needs_no_event(gs_account job) {
   CHECK(events(job) > before);
 }
 
+// An event may be recorded for a wait on the device, which the driver may keep a thread for. One
+// page is mapped, so it is not for the mappings.
+void what_another_job_uses_is_waited_for_without_the_gil(gs_account job) {
+  gs_account other = gs_job_begin(0, 0);
+  gs_stream side = gs_side_stream(other, 0);
+  void* first = gs_try_alloc(60 * kMiB, 0, other, side, 0);
+  CHECK(first);
+  auto at = reinterpret_cast<uint64_t>(first);
+  CHECK(fake_cuda_launch_write(reinterpret_cast<void*>(side), at, 60 * kMiB, 1) == 0);
+  gs_free(first, 0, side);
+  void* free_before = block(job, 4 * kMiB);  // what nobody uses comes first
+  held = 1, released = 0;
+  void* second = block(job, 2 * kMiB);
+  CHECK(held == 1 && released == 1);
+  held = 0;
+  gs_free(free_before, 0, 0);
+  gs_free(second, 0, 0);
+  gs_job_end(other);
+}
+
 // The driver is called for each page. That all jobs' Python would wait for.
 void much_memory_is_mapped_without_the_gil(gs_account job) {
   held = 1, released = 0;
@@ -92,5 +112,6 @@ int main() {
   much_memory_is_mapped_without_the_gil(job);
   a_free_with_the_gil_records_nothing(job);
   what_is_taken_again_needs_no_event(job);
+  what_another_job_uses_is_waited_for_without_the_gil(job);
   puts("cuda gil: ok");
 }

@@ -283,15 +283,25 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         pytest.skip("GPUSHARE_CUDA_PYTHON names no interpreter that has a torch built for CUDA")
     folder = tmp_path_factory.mktemp("cuda")
     made = stand_ins.build(python, folder)
-    calls, tools = folder / "calls.so", made.tools
+    tools = made.tools
     link = [f"-L{tools['torch_libraries']}", f"-Wl,-rpath,{tools['torch_libraries']}"]
     header = Path(tools["torch_include"], "c10/cuda/CUDACachingAllocator.h").read_text()
     tells = ["-DTELLS_CAPTURES"] if "markCaptureBegin" in header else []
     libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda"]
     compiling = [tools["compiler"], *stand_ins.FLAGS, "-O1", *made.includes, *tells]
-    run([*compiling, str(HERE / "calls.cpp"), *link, *libraries, "-o", str(calls)])
+
+    def compiled(name: str) -> Path:
+        at = folder / f"{name}.so"
+        run([*compiling, str(HERE / name), *link, *libraries, "-o", str(at)])
+        return at
+
     return SimpleNamespace(
-        python=python, driver=made.driver, calls=calls, runtime=made.runtime, folder=folder
+        python=python,
+        driver=made.driver,
+        calls=compiled("calls.cpp"),
+        runtime=made.runtime,
+        folder=folder,
+        compile=compiled,
     )
 
 
@@ -318,6 +328,14 @@ def test_tensors_of_a_real_torch(real: SimpleNamespace) -> None:
 
 def test_what_jobs_have_of_their_own(real: SimpleNamespace) -> None:
     assert started(real, "jobs.py", real.calls).endswith("ok\n")
+
+
+def test_each_job_has_its_own_state_of_recurrent_dropout(real: SimpleNamespace) -> None:
+    stands_before = real.compile("recurrent.cpp")
+    command = [real.python, str(HERE / "recurrent.py"), str(library.library_path())]
+    fixed = {"LD_PRELOAD": preloaded(real), "XDG_CACHE_HOME": str(real.folder)}
+    done = run(command, **fixed, GPUSHARE_TEST_STANDS_BEFORE=str(stands_before))
+    assert done.stdout.endswith("ok\n") and "Overriding" not in done.stderr, done.stderr
 
 
 def test_graph_trees_of_inductor(real: SimpleNamespace) -> None:

@@ -53,6 +53,17 @@ def keeps_order(writer: Any, reader: Any) -> bool:
     return bool((copy == 1).all())
 
 
+def event_keeps_order(busy: Any, idle: Any) -> bool:
+    """Whether an event that is recorded on an idle stream waits for what was issued on another one before."""
+    torch.cuda.synchronize()
+    with torch.cuda.stream(busy):
+        spin(50)
+    event = idle.record_event()
+    early = event.query()
+    event.synchronize()
+    return not early and bool(busy.query())
+
+
 def one_by_one_s(driver: Driver, between: Callable[[], Any]) -> float:
     """Seconds of two spins of 100 ms on two blocking streams, with something launched between them."""
     one, other = (torch.cuda.ExternalStream(driver.stream(True)) for _ in range(2))
@@ -82,6 +93,10 @@ def blocking_streams_keep_order(seen: Seen) -> None:
     seen.claim("a blocking stream waits for the legacy one", keeps_order(legacy, blocking))
     seen.claim("a non-blocking one has no such order", not keeps_order(free, legacy))
     seen.claim("nor have torch's streams", not keeps_order(torch.cuda.Stream(), legacy))
+    seen.claim(
+        "an event on an idle blocking stream comes after the legacy one's work",
+        event_keeps_order(legacy, blocking),
+    )
     numbers = torch.ones(8, device="cuda")
     overlapped = one_by_one_s(driver, lambda: None)
     kept_apart = one_by_one_s(driver, lambda: numbers.add_(1))
@@ -217,7 +232,9 @@ def kept_waiting(connections: int) -> int:
     """Of 22 streams with a short kernel each, how many wait beside one that waits for another one's long kernel."""
     os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(connections)  # which the driver reads when it starts
     ready()
-    busy, behind, *others = (torch.cuda.Stream() for _ in range(24))
+    # Made one after the other: torch makes those of its pool together with others of other priorities.
+    driver = Driver()
+    busy, behind, *others = (torch.cuda.ExternalStream(driver.stream(False)) for _ in range(24))
     numbers = torch.ones(8, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(busy):
@@ -239,6 +256,7 @@ def kept_waiting(connections: int) -> int:
 
 @check(
     "With CUDA_DEVICE_MAX_CONNECTIONS at 32 none of 22 streams waits behind another one that waits for an event.",
+    libraries=DRIVER,
 )
 def many_connections_keep_nobody_waiting(seen: Seen) -> None:
     late = kept_waiting(32)
@@ -246,7 +264,7 @@ def many_connections_keep_nobody_waiting(seen: Seen) -> None:
     seen.claim("none", late == 0)
 
 
-@check("With CUDA_DEVICE_MAX_CONNECTIONS at 8, its default, some of 22 streams do.")
+@check("With CUDA_DEVICE_MAX_CONNECTIONS at 8, its default, some of 22 streams do.", libraries=DRIVER)
 def few_connections_keep_some_waiting(seen: Seen) -> None:
     late = kept_waiting(8)
     seen.figure("streams kept waiting, of 22", late)

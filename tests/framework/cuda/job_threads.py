@@ -25,6 +25,9 @@ shim.start(budget_bytes=256 * MIB, page_bytes=2 * MIB, region_bytes=32 * MIB, po
 
 # Only now, as in the host: torch finds the shim when it is loaded.
 torch: Any = importlib.import_module("torch")
+# What is to stand before functions of torch that the bridge calls.
+for path in filter(None, os.environ.get("GPUSHARE_TEST_STANDS_BEFORE", "").split(":")):
+    ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
 context: Any = importlib.import_module("gpushare.isolation.context")
 cuda, generators, torch_threads = (
     importlib.import_module(f"gpushare.framework.{name}") for name in ("cuda", "generators", "threads")
@@ -40,6 +43,7 @@ PARTS: tuple[Any, ...] = tuple(
         "replays",
         "graph_trees",
         "workspaces",
+        "dropout",
         "run_ahead",
     )
 )
