@@ -8,6 +8,7 @@ have one.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import errno
 import operator
 import os
@@ -25,6 +26,7 @@ _alarm, _setitimer, _getitimer = signal.alarm, signal.setitimer, signal.getitime
 _kill_thread, _pause = signal.pthread_kill, signal.pause
 _interrupt: Any = _thread.interrupt_main
 _kill_group, _set_wakeup_fd = os.killpg, signal.set_wakeup_fd
+_NO_TIMER = -1
 
 
 def set_handler(number: int, handler: Any) -> Any:
@@ -104,21 +106,23 @@ def _arm(which: int, seconds: float, interval: float = 0.0) -> Times:
         return _setitimer(which, seconds, interval)
     if which != signal.ITIMER_REAL:
         return _arm_of_process(job, which, seconds, interval)
-    seconds, interval = map(_not_negative, (seconds, interval))
-    return table_of(job).alarm.arm(seconds, interval, partial(_ring, job))
+    return table_of(job).alarm.arm(*_times(seconds, interval), partial(_ring, job))
 
 
-def _not_negative(seconds: float) -> float:
-    number = seconds if isinstance(seconds, float) else operator.index(seconds)
-    if number < 0:
+def _times(seconds: float, interval: float) -> Times:
+    """What the interpreter, each version with its own words, takes for times."""
+    with contextlib.suppress(signal.ItimerError):  # there is no such timer: it looks at the times first
+        _setitimer(_NO_TIMER, seconds, interval)
+    times = float(seconds), float(interval)
+    if min(times) < 0:
         raise signal.ItimerError(errno.EINVAL, os.strerror(errno.EINVAL))
-    return number
+    return times
 
 
 def _arm_of_process(job: context.JobContext, which: int, seconds: float, interval: float) -> Times:
     """A timer of the processor's time, which is that of all jobs."""
     timers = table_of(job).timers
-    if seconds > 0 and which in OF_TIMERS:
+    if which in OF_TIMERS and _times(seconds, interval)[0] > 0:
         timers.add(which)
         signal_routes.follow(OF_TIMERS[which])
     return _setitimer(which, seconds, interval)

@@ -70,7 +70,8 @@ def wait_for(name):
         time.sleep(0.005)
     print("in vain")
 wait_for("begun")
-workers = [multiprocessing.Process(target=wait_for, args=("ended",)) for _ in range(40)]
+fork = multiprocessing.get_context("fork")  # which is not the default from Python 3.14 on
+workers = [fork.Process(target=wait_for, args=("ended",)) for _ in range(40)]
 for worker in workers:
     worker.start()
     time.sleep(0.003)

@@ -97,7 +97,7 @@ KILLS_HOST = """
 if not pathlib.Path("killed").exists():
     pathlib.Path("killed").touch()
     import subprocess
-    subprocess.run(["kill", "-9", str(os.getpid())])
+    subprocess.run(["sh", "-c", "kill -9 $PPID"])
     time.sleep(10)
 print("well", flush=True)
 """

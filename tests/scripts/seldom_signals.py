@@ -6,7 +6,10 @@ import signal
 import subprocess
 import threading
 import time
+import warnings
 
+# From Python 3.12 on it is shown where the thread that interrupts has not quite ended, which is chance.
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 caught = []
 
 

@@ -25,7 +25,17 @@ def all_of_them():
     told(signal.set_wakeup_fd, -1)
     for seconds in ("x", -1, 1.5, 0):
         told(signal.alarm, seconds)
-    for timer in ((0, -1), (7, 1), (0, "x"), (0, 1, -1), (0, 0)):
+    for timer in (
+        (0, -1),
+        (7, 1),
+        (0, "x"),
+        (1, "x"),
+        (0, 1, None),
+        (0, float("nan")),
+        (0, 1e300),
+        (0, 1, -1),
+        (0, 0),
+    ):
         told(signal.setitimer, *timer)
     told(signal.getitimer, 9)
     for number in (99, "x"):

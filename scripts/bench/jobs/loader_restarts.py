@@ -14,6 +14,7 @@ parser.add_argument("--restarts", type=int, default=500)
 parser.add_argument("--workers", type=int, default=2)
 args = parser.parse_args()
 torch.manual_seed(0)
+torch.multiprocessing.set_start_method("fork")  # which is not the default from Python 3.14 on
 
 
 class Pictures(Dataset[torch.Tensor]):
