@@ -27,6 +27,7 @@ _MODULE = "torch._dynamo.convert_frame"
 # What traces for an export, and what writes one, or reads it, with names of the process's that it sets for a while.
 _EXPORTS = {
     "torch.export._trace": ("_export", "_export_for_training"),
+    "torch.export.exported_program": ("_decompose_exported_program",),  # replaces kernels of operators meanwhile
     "torch._export.serde.serialize": (
         "ExportedProgramSerializer.serialize",
         "ExportedProgramDeserializer.deserialize",
@@ -110,6 +111,20 @@ def is_compiling() -> bool:
         return _compiles_here()
 
 
+def _exports_here() -> bool:
+    flag: bool = torch.compiler._is_exporting_flag
+    owner = _compile_lock.owner if _compile_lock else None
+    return flag and owner in (None, threading.get_ident())
+
+
+def is_exporting() -> bool:
+    """As `torch.compiler.is_exporting`, for the calling thread: attention takes another path where it is true."""
+    if torch.jit.is_scripting():
+        return False
+    else:
+        return _exports_here()
+
+
 def _guard(module: types.ModuleType) -> None:
     global _compile_lock
     dynamo: Any = module
@@ -145,6 +160,8 @@ def install() -> None:
         imports.when_imported(name, _guard_exports)
     if hasattr(torch.compiler, "_is_compiling_flag"):
         replace_everywhere([(torch.compiler.is_compiling, is_compiling)], but=__name__)
+    if hasattr(torch.compiler, "_is_exporting_flag"):
+        replace_everywhere([(torch.compiler.is_exporting, is_exporting)], but=__name__)
 
 
 def enter(job: context.JobContext) -> None:

@@ -150,3 +150,54 @@ def test_what_a_shared_module_generates_for_a_job_is_for_all(
     done = gpushare("run", "one.py", "other.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "other | 3 generated_code" in done.stdout
+
+
+EXPORTS_ALL_ALONG = """
+import pathlib
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+pathlib.Path("exports").touch()
+for number in range(12):
+    exported = torch.export.export(model, (torch.ones(2, 8),)).run_decompositions()
+    print(number, [str(node.target) for node in exported.graph.nodes], flush=True)
+pathlib.Path("exported").touch()
+"""
+ATTENDS = """
+import hashlib, pathlib, sys, time
+import torch
+
+torch.manual_seed(0)
+attention = torch.nn.MultiheadAttention(128, 4, batch_first=True).eval()
+values, seen = torch.randn(7, 33, 128), set()
+while len(sys.argv) > 1 and not pathlib.Path("exports").exists():
+    time.sleep(0.01)
+with torch.no_grad():
+    while True:
+        out = attention(values, values, values, need_weights=False)[0]
+        seen.add((hashlib.md5(out.contiguous().numpy().tobytes()).hexdigest(), torch.compiler.is_exporting()))
+        if len(sys.argv) == 1 or pathlib.Path("exported").exists():
+            break
+print(seen)
+"""
+
+
+def test_an_export_is_not_seen_by_another_job(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """Attention, and what torch's compiler has disabled, ask whether there is one."""
+    (tmp_path / "attends.py").write_text(ATTENDS)
+    (tmp_path / "exports.py").write_text(EXPORTS_ALL_ALONG)
+    alone = {name: plain(f"{name}.py").stdout for name in ("attends", "exports")}
+    for name in ("exports", "exported"):
+        (tmp_path / name).unlink()
+    done = gpushare("run", "attends.py beside", "exports.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert {name: (tmp_path / "logs" / f"{name}.out").read_text() for name in alone} == alone
+
+
+def test_two_jobs_that_decompose(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """Which replaces kernels of torch's operators meanwhile."""
+    (tmp_path / "exports.py").write_text(EXPORTS_ALL_ALONG)
+    alone = plain("exports.py").stdout
+    done = gpushare("run", "exports.py", "exports.py", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("exports", "exports-2")] == [alone] * 2
