@@ -133,7 +133,7 @@ def run(
             raise UsageError(f"the host could not start: {failure}")
         whole = _load_reports().conclude(runs, summary_file, interrupts, waits=explain)
         common.say(f"logs are in {logs.directory}")
-    return restart.exit_code(runs, whole=whole)
+    return restart.exit_code(runs, restarts=restarts, whole=whole)
 
 
 def _tell_plan(plan: RunPlan, how: str, screen: RunScreen) -> None:

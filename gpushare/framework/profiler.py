@@ -3,55 +3,26 @@ crash torch."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import torch.autograd.profiler
 
+from gpushare.framework.one_at_a_time import OneAtATime
 from gpushare.isolation import context
 
 # Who waits may have an iteration open that the other one waits for.
 LONGEST_WAIT_S = 30.0
 
-_changed = threading.Condition()
-_owner: context.JobContext | None = None
-
-
-def _begin(job: context.JobContext) -> None:
-    global _owner
-    until_s = time.monotonic() + LONGEST_WAIT_S
-    with _changed:
-        while (owner := _owner) is not None and owner is not job:
-            job.note(
-                f"{job.name} waits until {owner.name} has ended its profile: torch has one profiler per process"
-            )
-            if not _changed.wait(until_s - time.monotonic()) and time.monotonic() >= until_s:
-                raise RuntimeError(
-                    f"torch has one profiler per process, and {owner.name}, in the same run of gpushare, has not ended "
-                    f"its profile for {LONGEST_WAIT_S:.0f} s; profile in one script at a time"
-                )
-        _owner = job
-
-
-def _end(job: context.JobContext) -> bool:
-    """Whether it was profiling."""
-    global _owner
-    with _changed:
-        if _owner is not job:
-            return False
-        _owner = None
-        _changed.notify_all()
-        return True
+_profiles = OneAtATime("profiler", "has ended its profile")
 
 
 def _beginning(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def begin(*args: Any, **kwargs: Any) -> Any:
         if job := context.current():
-            _begin(job)
+            _profiles.begin(job, longest_s=LONGEST_WAIT_S)
         return function(*args, **kwargs)
 
     return begin
@@ -64,7 +35,7 @@ def _ending(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         finally:
             if job := context.current():
-                _end(job)
+                _profiles.end(job, all_of_it=True)  # it was both prepared and enabled
 
     return end
 
@@ -87,5 +58,5 @@ def enter(job: context.JobContext) -> None:
 
 def leave(job: context.JobContext) -> None:
     """A profile that the script has left open ends."""
-    if _end(job):
+    if _profiles.end(job, all_of_it=True):
         _disable()

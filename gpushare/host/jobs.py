@@ -279,7 +279,9 @@ class JobRunner:
         except BaseException as error:
             outcome.message = outcome.message or f"{type(error).__name__}: {error}"
         finally:
-            if is_news and outcome.device_lost:  # jobs that were copied out can't come back, which ends the host
+            if (
+                is_news and outcome.device_lost
+            ):  # jobs that were copied out can't come back, which ends the host
                 self._tell_end(outcome)
             self._scheduler.remove_job(self._account)
             torch_threads.leave()

@@ -64,12 +64,13 @@ def execute(
     return runs
 
 
-def exit_code(runs: Sequence[Run], *, whole: bool) -> int:
+def exit_code(runs: Sequence[Run], *, restarts: bool, whole: bool) -> int:
     """Of the whole command: a job that ended a host and was left out has failed, one that was lost was not replaced.
 
+    :param restarts: whether jobs that were lost are started again, where there are any.
     :param whole: every file that was asked for is. Who goes by the exit code would not learn of it otherwise.
     """
-    if len(runs) == 1:
+    if runs[0].failure or not restarts:
         code = runs[0].exit_code
     else:
         ended = last_results(runs)

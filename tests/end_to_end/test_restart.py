@@ -131,3 +131,9 @@ def test_a_crash_in_a_child_is_its_own(gpushare: Run, tmp_path: Path) -> None:
     done = gpushare("run", "forks.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"forks | {-signal.SIGSEGV}" in done.stdout
+
+
+def test_a_culprit_that_was_alone_is_to_blame(gpushare: Run, tmp_path: Path) -> None:
+    """Nobody was lost, so there is nobody to start again."""
+    (tmp_path / "alone.py").write_text("import ctypes\nctypes.string_at(0)\n")
+    assert [gpushare("run", "alone.py", *options).returncode for options in ([], ["--restart"])] == [4, 1]

@@ -200,4 +200,6 @@ def test_two_jobs_that_decompose(gpushare: Run, plain: Run, tmp_path: Path) -> N
     alone = plain("exports.py").stdout
     done = gpushare("run", "exports.py", "exports.py", "--log-dir", "logs")
     assert done.returncode == 0, done.stderr
-    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("exports", "exports-2")] == [alone] * 2
+    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("exports", "exports-2")] == [
+        alone
+    ] * 2

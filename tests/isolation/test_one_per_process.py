@@ -1,0 +1,124 @@
+"""What torch has one of per process, in jobs that use it at the same time: each prints what it prints alone."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+# A job says when it has begun, and goes on until the other one has.
+TOGETHER = """
+import pathlib, sys, time
+import torch
+
+torch.manual_seed(3)
+alone = len(sys.argv) == 1
+if not alone:
+    pathlib.Path(sys.argv[1]).touch()
+    until = time.monotonic() + 60
+    while not pathlib.Path(sys.argv[2]).exists() and time.monotonic() < until:
+        time.sleep(0.01)
+"""
+JVP = (
+    TOGETHER
+    + """
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+parameters = dict(model.named_parameters())
+x = torch.randn(8, 16)
+
+
+def loss(parameters):
+    return torch.func.functional_call(model, parameters, (x,)).pow(2).mean()
+
+
+for step in range(150):
+    tangents = {name: torch.randn_like(p) for name, p in parameters.items()}
+    value, slope = torch.func.jvp(loss, (parameters,), (tangents,))
+    parameters = {name: p.detach() - 0.01 * slope.detach() * tangents[name] for name, p in parameters.items()}
+    print(step, value.item(), slope.item())
+hessian = torch.func.hessian(lambda v: v.sin().sum())(torch.arange(3.0))
+print(hessian)
+with torch.autograd.forward_ad.dual_level():
+    dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.full((2,), 2.0))
+    print(torch.autograd.forward_ad.unpack_dual(dual * dual).tangent)
+torch.autograd.forward_ad.enter_dual_level()  # and is left open
+"""
+)
+MUTATES = (
+    TOGETHER
+    + """
+for step in range(40):
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        a = torch.full((4,), 1.0 + step, requires_grad=True)
+        b = a.clone()
+        out = (b**2).sum()
+        b.sin_()
+        out.backward()
+        print(step, a.grad)
+"""
+)
+SPECTRAL = (
+    TOGETHER
+    + """
+layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(300):
+    loss = layer(layer(torch.randn(4, 8))).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, repr(loss.item()))
+"""
+)
+CACHED = (
+    TOGETHER
+    + """
+layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(300):
+    h = torch.randn(4, 8)
+    with torch.nn.utils.parametrize.cached():
+        first = layer.weight
+        for _ in range(4):
+            h = torch.tanh(layer(h))
+        assert layer.weight is first
+        time.sleep(0.0005)
+    assert layer.weight is not first
+    loss = h.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, repr(loss.item()))
+"""
+)
+PAIRS = {
+    "levels of forward differentiation": (JVP, JVP),
+    "mutation of saved tensors": (MUTATES, MUTATES),
+    "a cache beside none": (CACHED, SPECTRAL),
+    "two caches": (CACHED, CACHED),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_jobs_that_use_it_at_once(pair: tuple[str, str], gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    names = ("one", "other")
+    for name, script in zip(names, pair, strict=True):
+        (tmp_path / f"{name}.py").write_text(script)
+    alone = {name: plain(f"{name}.py") for name in names}
+    assert all(done.returncode == 0 and done.stdout for done in alone.values()), alone
+    done = gpushare("run", "one.py here there", "other.py there here", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert {name: (tmp_path / "logs" / f"{name}.out").read_text() for name in names} == {
+        name: each.stdout for name, each in alone.items()
+    }
+
+
+def test_a_level_that_is_left_open_ends_with_its_job(gpushare: Run, tmp_path: Path) -> None:
+    """Whoever comes later has the first one again."""
+    (tmp_path / "one.py").write_text("import torch\nprint(torch.autograd.forward_ad.enter_dual_level())\n")
+    done = gpushare("run", "one.py", "one.py", "one.py")
+    assert done.returncode == 0, done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if " | " in line) == [
+        "one | 0",
+        "one-2 | 0",
+        "one-3 | 0",
+    ]
