@@ -39,7 +39,7 @@ def conclude(
     for each in runs:
         _keep_profiles(each)
     whole = [_tell(runs, console, summary_file), not waits or _explain(runs, console)]
-    whole.append(_learn(runs, summary_file, interrupts))
+    whole.append(_learn(runs, summary_file if whole[0] else None, interrupts))  # what failed is told once
     return all(whole) and not any(work.incomplete for work in runs)
 
 

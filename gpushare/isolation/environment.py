@@ -24,6 +24,7 @@ _READ_AT_LOAD = {
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
 }
+_OF_A_GPU = {"CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING"}  # without one nobody would miss what they do
 _READ_BY_PYTHON = (
     "PYTHONDEVMODE",
     "PYTHONHASHSEED",
@@ -155,6 +156,8 @@ def _note_without_effect(key: str, value: str) -> None:
         job.note(
             f"{job.name} sets {key}={value}, which is for torch's own allocator: in the pool it changes nothing"
         )
+    elif key in _OF_A_GPU and shim.device() < 0:
+        return
     elif key in _READ_AT_LOAD | ALLOCATOR_SETTINGS and _host_environ.get(key) != value:
         job.note(f"{job.name} sets {key}={value}, which torch has read already: set it before gpushare run")
 

@@ -115,9 +115,12 @@ def test_what_a_package_sets_when_it_is_imported(
 
 
 def test_a_variable_that_comes_too_late_is_named(gpushare: Run, tmp_path: Path) -> None:
-    (tmp_path / "late.py").write_text("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '3'\n")
-    done = gpushare("run", "late.py")
+    (tmp_path / "late.py").write_text(
+        "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '3'\nos.environ['CUBLAS_WORKSPACE_CONFIG'] = ':16:8'\n"
+    )
+    done = gpushare("run", "late.py", "--device", "cpu")
     assert "late sets CUDA_VISIBLE_DEVICES=3, which torch has read already" in done.stderr
+    assert "CUBLAS_WORKSPACE_CONFIG" not in done.stderr, "of a GPU, without which it does nothing"
 
 
 def test_a_hard_exit_ends_one_job(gpushare: Run, tmp_path: Path) -> None:
