@@ -122,3 +122,68 @@ def test_a_level_that_is_left_open_ends_with_its_job(gpushare: Run, tmp_path: Pa
         "one-2 | 0",
         "one-3 | 0",
     ]
+
+
+EINSUM = """
+import pathlib, sys, time
+import torch
+
+chosen = torch.backends.opt_einsum
+three = [torch.arange(6.0).reshape(2, 3), torch.ones(3, 4), torch.ones(4, 5)]
+
+
+def meet(mine, other):
+    pathlib.Path(mine).touch()
+    while not pathlib.Path(other).exists():
+        time.sleep(0.01)
+
+
+def show():
+    print(chosen.is_available(), chosen.enabled, chosen.strategy, torch.einsum("ab,bc,cd->ad", three).tolist())
+
+
+show()
+if sys.argv[1] == "sets":
+    with chosen.flags(enabled=True, strategy="greedy"):
+        show()
+    with chosen.flags(enabled=False):
+        meet("set", "seen")
+        show()
+    show()
+    chosen.strategy = "optimal"
+    show()
+    chosen.enabled = False
+    meet("set again", "seen again")
+else:
+    for mine, other in (("seen", "set"), ("seen again", "set again")):
+        while not pathlib.Path(other).exists():
+            time.sleep(0.01)
+        show()
+        pathlib.Path(mine).touch()
+show()
+"""
+# Stands in for the package, which need not be installed: torch asks it for a path.
+OPT_EINSUM = """
+def contract_path(equation, *operands, optimize):
+    print("asked for", optimize)
+    return [(0, 1), (0, 1)], None
+"""
+
+
+def test_the_order_of_products_of_einsum(
+    gpushare: Run, plain: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "opt_einsum.py").write_text(OPT_EINSUM)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    (tmp_path / "einsum.py").write_text(EINSUM)
+    files = [tmp_path / name for name in ("set", "seen", "set again", "seen again")]
+    for file in files:
+        file.touch()
+    alone = [plain("einsum.py", how).stdout for how in ("sets", "asks")]
+    assert "asked for greedy" in alone[0] and "asked for auto" in alone[1], alone
+    for file in files:
+        file.unlink()
+    done = gpushare("run", "einsum.py sets", "einsum.py asks", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("einsum", "einsum-2")] == alone
