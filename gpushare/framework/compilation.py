@@ -113,6 +113,11 @@ def is_compiling() -> bool:
         return _compiles_here()
 
 
+def has_compiler() -> bool:
+    """Whether the calling thread has the compiler's lock, or traces with it."""
+    return _compile_lock is not None and _compile_lock.owner == threading.get_ident()
+
+
 def _exports_here() -> bool:
     flag: bool = torch.compiler._is_exporting_flag
     owner = _compile_lock.owner if _compile_lock else None

@@ -8,6 +8,7 @@ imported, for all. That distributions no longer check their arguments holds for 
 from __future__ import annotations
 
 import types
+from functools import wraps
 from typing import Any
 
 import torch
@@ -50,11 +51,28 @@ def _collect_less(module: types.ModuleType) -> None:
         names.gc = settings.plain_collector()
 
 
+def _ask_modules(module: types.ModuleType) -> None:
+    """What a module's class answers per job (`sys.argv`) comes before what lies in its dict, where the compiler looks
+    first; but for torch's own modules, which it asks."""
+    kind: Any = getattr(module, "PythonModuleVariable", None)
+    if kind is None:
+        return
+    begin = kind.__init__
+
+    @wraps(begin)
+    def begin_and_ask(self: Any, value: types.ModuleType, *args: Any, **kwargs: Any) -> None:
+        begin(self, value, *args, **kwargs)
+        self.is_torch = getattr(self, "is_torch", False) or type(value) is not types.ModuleType
+
+    kind.__init__ = begin_and_ask
+
+
 def install() -> None:
     """As soon as the compiler has been imported."""
     imports.when_imported("torch._dynamo.mutation_guard", _tag_modules)
     imports.when_imported("torch._dynamo.eval_frame", _patch_each)
     imports.when_imported("torch._dynamo.utils", _collect_less)
+    imports.when_imported("torch._dynamo.variables.misc", _ask_modules)
 
 
 def enter(job: context.JobContext) -> None:

@@ -14,29 +14,40 @@ from typing import Any
 import torch.autograd.forward_ad
 import torch.autograd.graph
 
+from gpushare.framework import compilation, tracing
 from gpushare.framework.one_at_a_time import OneAtATime
 from gpushare.isolation import context
 from gpushare.isolation.replace import replace_everywhere
 
-_levels = OneAtATime("list of levels for forward-mode differentiation", "has left its own")
-_mutations = OneAtATime("switch for the mutation of saved tensors", "has turned its own off")
+# Whoever is in the one may want the other.
+_used = OneAtATime(
+    "list of levels for forward-mode differentiation, and one switch for the mutation of saved tensors,",
+    "has left what it has of these",
+)
+LONGEST_WAIT_S = 120.0
+_LONGEST_WITH_LOCK_S = 5.0  # with the compiler or the tracer in hand, for which the other one may be waiting
 _forward: Any = torch.autograd.forward_ad
 _graph: Any = torch.autograd.graph
 _transforms: Any = importlib.import_module("torch._functorch.eager_transforms")
 _exit_level = _forward.exit_dual_level
 
 
+def _begin(job: context.JobContext) -> None:
+    has_lock = compilation.has_compiler() or tracing.traces_here()
+    _used.begin(job, _LONGEST_WITH_LOCK_S if has_lock else LONGEST_WAIT_S)
+
+
 def _beginning(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def begin(*args: Any, **kwargs: Any) -> Any:
-        job = context.current()
+        job = context.job_in_host()
         if job is None:
             return function(*args, **kwargs)
-        _levels.begin(job)
+        _begin(job)
         try:
             return function(*args, **kwargs)
         except BaseException:
-            _levels.end(job)
+            _used.end(job)
             raise
 
     return begin
@@ -46,8 +57,8 @@ def _ending(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def end(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
-        if job := context.current():
-            _levels.end(job)
+        if job := context.job_in_host():
+            _used.end(job)
         return found
 
     return end
@@ -57,15 +68,23 @@ def _mutating(function: Callable[..., Any]) -> Callable[..., Any]:
     @contextlib.contextmanager
     @wraps(function)
     def allow(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        job = context.current()
+        job = context.job_in_host()
         if job:
-            _mutations.begin(job)
+            _begin(job)
+        is_anothers = False
         try:
             with function(*args, **kwargs) as found:
-                yield found
+                try:
+                    yield found
+                finally:
+                    # What a script leaves open may be closed after its job's end, when another one has the switch.
+                    is_anothers = job is not None and not _used.is_of(job)
+                    flag = _graph._allow_mutation_on_saved_tensors_enabled
         finally:
-            if job:
-                _mutations.end(job)
+            if is_anothers:
+                _graph._allow_mutation_on_saved_tensors_enabled = flag
+            elif job:
+                _used.end(job)
 
     return allow
 
@@ -91,9 +110,10 @@ def enter(job: context.JobContext) -> None:
 
 def leave(job: context.JobContext) -> None:
     """Levels that the script has left open end, as its process would end them."""
-    if _levels.end(job, all_of_it=True):
-        while _forward._current_level >= 0:
-            _exit_level()
-        _transforms.JVP_NESTING = 0
-    if _mutations.end(job, all_of_it=True):
-        _graph._allow_mutation_on_saved_tensors_enabled = False
+    if not _used.is_of(job):
+        return
+    while _forward._current_level >= 0:
+        _exit_level()
+    _transforms.JVP_NESTING = 0
+    _graph._allow_mutation_on_saved_tensors_enabled = False
+    _used.end(job, all_of_it=True)

@@ -82,7 +82,7 @@ def _taking_names(function: Callable[..., Any], *, defines: bool) -> Callable[..
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         # Torch's errors name the line that registered something: so many frames up, where it is not a decorator.
-        if tells_where and (len(args) > 1 or "func" in kwargs):
+        if tells_where and (args[1] if len(args) > 1 else kwargs.get("func")) is not None:
             kwargs["_stacklevel"] = kwargs.get("_stacklevel", 1) + 1
         if args and isinstance(args[0], str):
             if defines:
@@ -117,11 +117,11 @@ def _tell_who_makes_libraries() -> None:
     make = torch._C._dispatch_library
 
     @wraps(make)
-    def own(kind: str, ns: str, dispatch_key: str, file: str, line: int) -> Any:
+    def own(kind: str, ns: str, dispatch_key: str, file: str = "/dev/null", linenum: int = 0) -> Any:
         if file == __file__:
             script = sys._getframe(3)  # beyond torch's `__init__` and the one before it
-            file, line = script.f_code.co_filename, script.f_lineno
-        return make(kind, ns, dispatch_key, file, line)
+            file, linenum = script.f_code.co_filename, script.f_lineno
+        return make(kind, ns, dispatch_key, file, linenum)
 
     torch._C._dispatch_library = own
 

@@ -50,6 +50,7 @@ def _values() -> dict[Any, Any]:
 def _count(job: context.JobContext, by: int) -> None:
     global _inside
     with _lock:
+        by = max(by, -job.values.get(_DEPTH, 0))  # what the script left open may be closed after its end
         job.values[_DEPTH] = job.values.get(_DEPTH, 0) + by
         _inside += by
         _module._cache_enabled = _IsCached() if _inside else 0

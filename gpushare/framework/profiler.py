@@ -22,7 +22,7 @@ def _beginning(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def begin(*args: Any, **kwargs: Any) -> Any:
         if job := context.current():
-            _profiles.begin(job, longest_s=LONGEST_WAIT_S)
+            _profiles.begin(job, LONGEST_WAIT_S)
         return function(*args, **kwargs)
 
     return begin

@@ -47,6 +47,11 @@ def _trace_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
             at_end.end()
 
 
+def traces_here() -> bool:
+    """Whether the calling thread does, so that no other one can."""
+    return _tracing == threading.get_ident()
+
+
 def is_fx_tracing() -> bool:
     """As `torch.fx._symbolic_trace.is_fx_tracing`, for the calling thread."""
     flag: bool = _fx._is_fx_tracing_flag

@@ -279,17 +279,18 @@ class JobRunner:
         except BaseException as error:
             outcome.message = outcome.message or f"{type(error).__name__}: {error}"
         finally:
-            if (
-                is_news and outcome.device_lost
-            ):  # jobs that were copied out can't come back, which ends the host
-                self._tell_end(outcome)
-            self._scheduler.remove_job(self._account)
-            torch_threads.leave()
-            shim.job_end(self._account)
+            is_told = is_news and outcome.device_lost is not None
+            try:
+                if is_told:  # jobs that were copied out can't come back, which ends the host
+                    self._tell_end(outcome)
+            finally:
+                self._scheduler.remove_job(self._account)
+                torch_threads.leave()
+                shim.job_end(self._account)
             if is_news:
                 self._scheduler.release(self.name)
-                if not outcome.device_lost:
-                    self._tell_end(outcome)
+            if is_news and not is_told:
+                self._tell_end(outcome)
 
     def _tell_end(self, outcome: Outcome) -> None:
         self._control.send("job_ended", job=self._index, **asdict(outcome))

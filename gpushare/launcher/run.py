@@ -277,7 +277,7 @@ class Run:
         if message["device_lost"]:
             self._device_lost(message["job"], message["device_lost"])
         left = self.telemetry.job(result.account).held_bytes if result.account else 0
-        if left > min(_FEW_BYTES, self.budget_bytes // 64):
+        if not message["device_lost"] and left > min(_FEW_BYTES, self.budget_bytes // 64):
             self._screen.note(
                 f"{result.name} has ended, but a library still holds {format_bytes(left)} of its tensors; "
                 "they count against the budget until the run ends"

@@ -7,6 +7,7 @@
 // operators take it for the state that it stands for where it is the job's own, and else for the
 // last one that the job has made: a generator asks for one before its first use. As operators are
 // differentiated before they come here, graphs keep what stands for a state, and not the state.
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_cudnn_init_dropout_state_cuda_dispatch.h>
 #include <ATen/ops/_cudnn_rnn_backward_cuda_dispatch.h>
@@ -61,15 +62,17 @@ Tensor stand_in(const Shared& state) {
   return made;
 }
 
-std::optional<Tensor> own(const std::optional<Tensor>& given, bool draws) {
-  const Shared* found = given ? stands_for(*given) : nullptr;
-  if (!found) return given;
+// A graph's hooks may have saved a copy of what stands for a state: it has no elements either.
+bool is_a_state(const std::optional<Tensor>& given) {
+  return given && given->defined() && given->numel() > 0;
+}
+
+Tensor own_state(const Tensor& given) {
+  const Shared* found = stands_for(given);
   gs_account account = gs_thread_account();
   std::lock_guard lock(mutex);
-  const Shared& state = (*found)->account == account ? *found : latest[account];
-  Tensor tensor = state ? state->tensor : Tensor();
-  TORCH_CHECK(!draws || tensor.defined(), "gpushare: there is no state of cuDNN's dropout");
-  return tensor;
+  const Shared& state = found && (*found)->account == account ? *found : latest[account];
+  return state ? state->tensor : Tensor();
 }
 
 Tensor init_dropout_state(double dropout, bool train, int64_t seed,
@@ -86,6 +89,24 @@ Tensor init_dropout_state(double dropout, bool train, int64_t seed,
   return made;
 }
 
+// As torch makes one (get_dropout_state): for the job whose last try to make one has failed, where
+// torch has another job's, and so asks for none.
+Tensor made_late(const Tensor& input, double dropout) {
+  auto options = at::TensorOptions().device(input.device());
+  auto generator = at::globalContext().defaultGenerator(input.device());
+  auto seed = at::empty({}, options.dtype(at::kLong)).random_(generator).item<int64_t>();
+  Tensor made =
+      init_dropout_state(dropout, true, seed, at::kByte, at::kStrided, input.device(), {});
+  return own_state(made);
+}
+
+std::optional<Tensor> own(const std::optional<Tensor>& given, const Tensor& input, double dropout) {
+  if (is_a_state(given)) return given;
+  Tensor state = given ? own_state(*given) : Tensor();
+  if (dropout > 0 && !state.defined()) state = made_late(input, dropout);
+  return state;
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> rnn(
     const Tensor& input, at::TensorList weight, int64_t weight_stride,
     const std::optional<Tensor>& weights, const Tensor& hx, const std::optional<Tensor>& cx,
@@ -94,7 +115,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> rnn(
     const std::optional<Tensor>& state) {
   return at::cuda::_cudnn_rnn(input, weight, weight_stride, weights, hx, cx, mode, hidden_size,
                               proj_size, layers, batch_first, dropout, train, bidirectional,
-                              batch_sizes, own(state, train && dropout > 0));
+                              batch_sizes, own(state, input, train ? dropout : 0));
 }
 
 std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> rnn_backward(
@@ -108,7 +129,7 @@ std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> rnn_backward(
   return at::cuda::_cudnn_rnn_backward(
       input, weight, weight_stride, weights, hx, cx, output, grad_output, grad_hy, grad_cy, mode,
       hidden_size, proj_size, layers, batch_first, dropout, train, bidirectional, batch_sizes,
-      own(state, train && dropout > 0), reserve, wanted);
+      own(state, input, train ? dropout : 0), reserve, wanted);
 }
 
 // Torch warns, once for all operators, where a kernel takes the place of another one: scripts are

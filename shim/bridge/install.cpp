@@ -22,6 +22,7 @@ void install() {
   TORCH_CHECK(gs_api_version() == GS_API_VERSION, "the shim has API version ", gs_api_version(),
               ", the bridge was compiled for ", GS_API_VERSION);
   TORCH_CHECK(gs_device() >= 0, "the pool is not a GPU's");
+  gpushare::bridge::dropout_states::make_own();  // before anything that can't be undone
   namespace caching = gpushare::bridge::caching;
   static Allocator* const allocator = new Allocator(caching::get()->name());
   torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(
@@ -30,7 +31,6 @@ void install() {
   c10::SetAllocator(c10::DeviceType::CUDA, allocator, UINT8_MAX);
   TORCH_CHECK(c10::GetAllocator(c10::DeviceType::CUDA) == allocator,
               "torch keeps another CUDA allocator");
-  gpushare::bridge::dropout_states::make_own();
   installed = allocator;
 }
 

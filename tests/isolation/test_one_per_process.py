@@ -112,6 +112,86 @@ def test_jobs_that_use_it_at_once(pair: tuple[str, str], gpushare: Run, plain: R
     }
 
 
+LEFT_OPEN = """
+import torch
+
+layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(3, 3))
+left_open = torch.nn.utils.parametrize.cached()
+with torch.nn.utils.parametrize.cached():
+    assert layer.weight is layer.weight
+left_open.__enter__()
+assert layer.weight is layer.weight
+"""
+
+
+def test_a_cache_that_is_left_open_ends_with_its_job(gpushare: Run, tmp_path: Path) -> None:
+    """However late its generator is closed."""
+    (tmp_path / "one.py").write_text(LEFT_OPEN)
+    done = gpushare("run", *["one.py"] * 4)
+    assert done.returncode == 0, done.stderr
+
+
+READS_ARGUMENTS = """
+import os, sys, torch
+
+os.environ["FACTOR"] = sys.argv[1]
+
+@torch.compile(backend="eager")
+def compiled(x):
+    return x * len(sys.argv) + (7 if sys.argv[1] == "5" else 9) + int(os.environ["FACTOR"])
+
+print(compiled(torch.ones(2)))
+"""
+
+
+def test_what_compiled_functions_read(gpushare: Run, plain: Run, tmp_path: Path) -> None:
+    """Of modules that answer per job, whose own attributes are the host's."""
+    (tmp_path / "reads.py").write_text(READS_ARGUMENTS)
+    alone = [plain("reads.py", *arguments).stdout for arguments in (("5", "a", "b"), ("6",))]
+    done = gpushare("run", "reads.py 5 a b", "reads.py 6", "--log-dir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("reads", "reads-2")] == alone
+
+
+COMPILES = """
+import pathlib, sys, time
+import torch
+
+def meet(mine, other):
+    pathlib.Path(mine).touch()
+    while not pathlib.Path(other).exists():
+        time.sleep(0.01)
+
+@torch.compile(backend="eager")
+def compiled(x):
+    return torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1] if sys.argv[1] == "jvp" else x.sin()
+
+x = torch.ones(3)
+if sys.argv[1] == "jvp":
+    meet("a", "b")
+    try:
+        print(compiled(x))
+    except RuntimeError as error:
+        print("refused" if "in the same run of gpushare" in str(error) else error)
+else:
+    with torch.autograd.forward_ad.dual_level():
+        meet("b", "a")
+        time.sleep(1)
+        print(compiled(x))
+"""
+
+
+def test_who_has_the_compiler_does_not_wait_for_ever(gpushare: Run, tmp_path: Path) -> None:
+    """The one waits for the other's level with the compiler in hand, for which the other one waits."""
+    (tmp_path / "job.py").write_text(COMPILES)
+    done = gpushare("run", "job.py jvp", "job.py level", timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "job-2 | tensor([0.8415, 0.8415, 0.8415])" in done.stdout
+    assert "job | refused" in done.stdout or "job | tensor([0.5403, 0.5403, 0.5403])" in done.stdout, (
+        done.stdout
+    )
+
+
 def test_a_level_that_is_left_open_ends_with_its_job(gpushare: Run, tmp_path: Path) -> None:
     """Whoever comes later has the first one again."""
     (tmp_path / "one.py").write_text("import torch\nprint(torch.autograd.forward_ad.enter_dual_level())\n")
