@@ -117,9 +117,13 @@ def test_jobs_alone(tmp_path: Path) -> None:
 
 
 def test_what_the_gil_costs(tmp_path: Path) -> None:
-    (row,) = measured(tmp_path, "--only", "launch-bound", many=12).values()
+    (row,) = measured(tmp_path, "--only", "launch-bound", many=40).values()
     assert not row["why"] and row["figures"]["gil_cost"] > 0, row
-    assert row["figures"]["unmanaged_gil_cost"] > 0
+    # On a loaded machine the one may end before the other is past its first steps, which the row says then.
+    apart = any(
+        note.startswith("unmanaged: ") and "did not run side by side" in note for note in row["notes"]
+    )
+    assert row["figures"].get("unmanaged_gil_cost", 0) > 0 or apart, row
 
 
 def test_the_largest_batch(tmp_path: Path) -> None:

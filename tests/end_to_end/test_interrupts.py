@@ -601,7 +601,7 @@ def test_what_interrupts_an_import_keeps_no_other_one_from_its_own(tmp_path: Pat
 
 
 SECOND = """
-import threading, time, torch
+import pathlib, threading, time, torch
 from gpushare.isolation import context, interrupts
 from gpushare.native import shim
 
@@ -617,6 +617,8 @@ def first():
     shim.cancel = second
     interrupts.send(job, KeyboardInterrupt, ends_waits=True)
 
+while not pathlib.Path("kept").exists():
+    time.sleep(0.01)
 threading.Thread(target=first).start()
 try:
     torch.zeros(60 << 18)
@@ -628,8 +630,9 @@ torch.zeros(60 << 18)
 print("waited", flush=True)
 """
 KEEPS_A_WHILE = """
-import time, torch
+import pathlib, time, torch
 kept = torch.zeros(60 << 18)
+pathlib.Path("kept").touch()
 time.sleep(5)
 """
 
