@@ -27,9 +27,8 @@ _MODULE = "torch._dynamo.convert_frame"
 # What traces for an export, and what writes one, or reads it, with names of the process's that it sets for a while.
 _EXPORTS = {
     "torch.export._trace": ("_export", "_export_for_training"),
-    "torch.export.exported_program": (
-        "_decompose_exported_program",
-    ),  # replaces kernels of operators meanwhile
+    # Which replaces kernels of operators meanwhile.
+    "torch.export.exported_program": ("_decompose_exported_program",),
     "torch._export.serde.serialize": (
         "ExportedProgramSerializer.serialize",
         "ExportedProgramDeserializer.deserialize",

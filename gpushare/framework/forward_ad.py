@@ -64,6 +64,19 @@ def _ending(function: Callable[..., Any]) -> Callable[..., Any]:
     return end
 
 
+def _leaving_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    end = _ending(function)
+
+    @wraps(function)
+    def leave_jvp() -> None:
+        """Torch calls it also where entering was refused: what it says of that would hide why."""
+        job = context.job_in_host()
+        if job is None or _used.is_of(job):
+            end()
+
+    return leave_jvp
+
+
 def _mutating(function: Callable[..., Any]) -> Callable[..., Any]:
     @contextlib.contextmanager
     @wraps(function)
@@ -96,7 +109,7 @@ def install() -> None:
         (_forward, "enter_dual_level", _beginning),
         (_forward, "exit_dual_level", _ending),
         (_transforms, "enter_jvp_nesting", _beginning),
-        (_transforms, "exit_jvp_nesting", _ending),
+        (_transforms, "exit_jvp_nesting", _leaving_jvp),
         (_graph, "allow_mutation_on_saved_tensors", _mutating),
     ):
         if function := getattr(module, name, None):

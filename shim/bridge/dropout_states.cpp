@@ -71,7 +71,9 @@ Tensor own_state(const Tensor& given) {
   const Shared* found = stands_for(given);
   gs_account account = gs_thread_account();
   std::lock_guard lock(mutex);
-  const Shared& state = found && (*found)->account == account ? *found : latest[account];
+  // An account comes again: what torch keeps may be of the job that had it before.
+  bool is_own = found && (*found)->account == account && (*found)->tensor.defined();
+  const Shared& state = is_own ? *found : latest[account];
   return state ? state->tensor : Tensor();
 }
 

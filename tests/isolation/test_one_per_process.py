@@ -192,6 +192,38 @@ def test_who_has_the_compiler_does_not_wait_for_ever(gpushare: Run, tmp_path: Pa
     )
 
 
+REFUSED = """
+import pathlib, sys, time
+import torch
+from gpushare.framework import forward_ad
+
+forward_ad.LONGEST_WAIT_S = 0.2
+ones = torch.ones(2)
+if sys.argv[1] == "has":
+    with torch.autograd.forward_ad.dual_level():
+        pathlib.Path("has").touch()
+        while not pathlib.Path("refused").exists():
+            time.sleep(0.01)
+else:
+    while not pathlib.Path("has").exists():
+        time.sleep(0.01)
+    try:
+        torch.func.jvp(torch.sin, (ones,), (ones,))
+    except RuntimeError as error:
+        print(error)
+    pathlib.Path("refused").touch()
+print(torch.func.jvp(torch.sin, (ones,), (ones,)))
+"""
+
+
+def test_who_has_waited_for_too_long_is_told_why(gpushare: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(REFUSED)
+    done = gpushare("run", "job.py has", "job.py asks")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "job-2 | torch has one list of levels" in done.stdout
+    assert done.stdout.count("| (tensor([0.8415, 0.8415]), tensor([0.5403, 0.5403]))") == 2, done.stdout
+
+
 def test_a_level_that_is_left_open_ends_with_its_job(gpushare: Run, tmp_path: Path) -> None:
     """Whoever comes later has the first one again."""
     (tmp_path / "one.py").write_text("import torch\nprint(torch.autograd.forward_ad.enter_dual_level())\n")
